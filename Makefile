@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Meson builds; this only gives the usual words to it. Every target first runs
+# tools/setup, which installs what is missing and is quick when nothing is.
+
+.PHONY: all setup build demo check check-long lint clean
+
+all: build
+
+setup:
+	@tools/setup
+
+build: setup
+	@test -f build/build.ninja || meson setup build
+	@meson compile -C build
+
+demo: build
+	@tools/demo
+
+check: setup
+	@tools/check
+
+check-long: setup
+	@tools/check --long
+
+lint: build
+	@tools/lint
+
+clean:
+	rm -rf build build-*
