@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* Uninitialised memory, or NULL. Zero bytes give a pointer that may be freed. */
+/* Uninitialised memory, or NULL. Zero bytes give a pointer to be freed. */
 void *attn__alloc(size_t size);
 /* The same, zeroed, for n elements; NULL also where n * size overflows. */
 void *attn__calloc(size_t n, size_t size);

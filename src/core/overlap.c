@@ -2,12 +2,20 @@
  *
  * Do two views share bytes? Outputs must not overlap themselves or anything
  * else, but the q, k and v of one packed tensor interleave without sharing.
- * The answer is exact for axes that nest (each stride at least the extent of
- * all smaller ones), which every slice of a dense array has; others are
- * judged by their address ranges. */
+ * "May share" can be said of views that don't, never the reverse: whether one
+ * view meets itself is exact for axes that nest (each stride at least the
+ * extent of all smaller ones), which every slice of a dense array has; whether
+ * two views meet is exact unless that takes more than BUDGET steps to find
+ * out, which no view that people make has needed. */
 #include "core/tensor.h"
 
 #include <stdlib.h>
+
+/* Steps of the search below, a few microseconds. */
+#define BUDGET 1000
+
+/* No memory is that long; longer views are not looked at. */
+#define LONGEST (INT64_C(1) << 60)
 
 /* One axis of the question: `step` bytes, at most `below` steps back and
  * `above` steps forward. */
@@ -25,24 +33,44 @@ static void sort_falling(axis *axes, int n)
         }
 }
 
-/* Whether `distance` plus a sum of steps can come within `element` bytes of
- * zero. Axes are sorted by falling step; only the two nearest multiples of a
- * step can leave a rest that the smaller axes make up for. */
-static bool reaches_zero(const axis *axes, int n, int64_t distance,
-                         int64_t element)
+/* How far the axes can go back and forward together. */
+static void reach(const axis *axes, int n, int64_t *back, int64_t *forth)
 {
-    if (n == 0)
-        return distance > -element && distance < element;
-    for (int64_t side = 0; side < 2; side++) {
-        int64_t steps = -distance / axes[0].step;
-
-        steps += distance > 0 ? -side : side;
-        if (steps < -axes[0].below || steps > axes[0].above)
-            continue;
-        if (reaches_zero(axes + 1, n - 1, distance + steps * axes[0].step,
-                         element))
-            return true;
+    *back = *forth = 0;
+    for (int k = 0; k < n; k++) {
+        *back += axes[k].step * axes[k].below;
+        *forth += axes[k].step * axes[k].above;
     }
+}
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* Whether `distance` plus a sum of steps can come to lie in [low, high]. Axes
+ * are sorted by falling step; of the largest, only those counts are tried that
+ * the smaller ones can make up for: two at most where axes nest. */
+static bool meets(const axis *axes, int n, int64_t distance, int64_t low,
+                  int64_t high, int *budget)
+{
+    int64_t back, forth;
+
+    if (n == 0)
+        return distance >= low && distance <= high;
+    reach(axes + 1, n - 1, &back, &forth);
+    const int64_t step = axes[0].step;
+    int64_t first = -floor_div(distance + forth - low, step);
+    int64_t last = floor_div(high + back - distance, step);
+
+    if (first < -axes[0].below)
+        first = -axes[0].below;
+    if (last > axes[0].above)
+        last = axes[0].above;
+    for (int64_t count = first; count <= last; count++)
+        if (--*budget < 0 || meets(axes + 1, n - 1, distance + count * step,
+                                   low, high, budget))
+            return true;
     return false;
 }
 
@@ -123,6 +151,7 @@ bool attn__overlaps(const attn_input *a, const attn_input *b)
     const int64_t size_a = (int64_t)attn_dtype_size(a->dtype);
     const int64_t size_b = (int64_t)attn_dtype_size(b->dtype);
     uintptr_t low_a, high_a, low_b, high_b;
+    int budget = BUDGET;
     axis axes[8];
     int n;
 
@@ -132,9 +161,13 @@ bool attn__overlaps(const attn_input *a, const attn_input *b)
     range(b, &low_b, &high_b);
     if (high_a <= low_b || high_b <= low_a)
         return false;
+    if (high_a - low_a > LONGEST || high_b - low_b > LONGEST)
+        return true;
     n = joint_axes(a, b, axes);
     sort_falling(axes, n);
-    return reaches_zero(axes, n,
-                        (int64_t)((uintptr_t)b->data - (uintptr_t)a->data),
-                        size_a > size_b ? size_a : size_b);
+    /* An element of a at A and one of b at B share a byte if B - A lies in
+     * (-size_b, size_a). */
+    return meets(axes, n,
+                 (int64_t)((uintptr_t)b->data - (uintptr_t)a->data),
+                 1 - size_b, size_a - 1, &budget);
 }
