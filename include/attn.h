@@ -415,7 +415,7 @@ ATTN_API attn_status attn_attention_backward(const attn_desc *desc,
                                              int64_t threads, attn_diag *diag);
 
 /* Attention over the union of two disjoint sets of keys, from the results
- * over each:  lse = ln(e^lse1 + e^lse2),  o = e^(lse1-lse) o1 + e^(lse2-lse) o2.
+ * over each: lse = ln(e^lse1 + e^lse2), o = e^(lse1-lse) o1 + e^(lse2-lse) o2.
  * o* (batch, heads, len, dim) of one type, lse* (batch, heads, len) f64 or
  * f32. Two empty parts give an empty one. The outputs may be the inputs. */
 ATTN_API attn_status attn_merge(attn_input o1, attn_input lse1, attn_input o2,
