@@ -510,6 +510,10 @@ ATTN_API size_t attn_kernels_describe(char *text, size_t size);
  * any other function, from one thread. */
 ATTN_API void attn_set_allocator(void *(*realloc_fn)(void *ptr, size_t size),
                                  void (*free_fn)(void *ptr));
+/* What that chose, for memory that a library function will free, such as the
+ * data of an attn_array. 0 bytes give a pointer too; NULL may be freed. */
+ATTN_API void *attn_realloc(void *ptr, size_t size);
+ATTN_API void attn_free(void *ptr);
 
 #ifdef __cplusplus
 }
