@@ -39,10 +39,14 @@ typedef struct attn_array {
 /* Frees what the array owns and zeroes it; not the struct itself. */
 ATTN_API void attn_array_free(attn_array *array);
 
-/* One entry of a file, before its data are read. `name` belongs to the file. */
+/* One entry of a file, before its data are read. The strings belong to the
+ * file. An entry that is well-formed but of a kind that is not read, such as
+ * pickled objects, does not keep the others from being read: its status says
+ * what attn_file_load will return, and only its strings are set. */
 typedef struct attn_entry {
     const char *name;
     const char *format; /* the type as the file spells it, such as "<f4" */
+    attn_status status; /* OK, E_UNSUPPORTED or E_LIMIT */
     attn_dtype dtype;   /* what attn_file_load will give; ATTN_NONE = text */
     int32_t rank;
     int64_t shape[ATTN_ARRAY_MAX_RANK];

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The reader of .npy files: one array, named by the file's stem. */
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "io/npy_header.h"
+#include "io/reader.h"
+
+typedef struct file_stream {
+    attn__stream base;
+    const attn__source *source;
+    int64_t at;
+} file_stream;
+
+static attn_status read_file(attn__stream *stream, void *data, size_t n,
+                             attn_diag *diag)
+{
+    file_stream *s = (file_stream *)stream;
+    const attn_status status = attn__source_read(s->source, s->at, data, n,
+                                                 diag);
+
+    s->at += (int64_t)n;
+    return status;
+}
+
+static file_stream stream_of(const attn_file *file)
+{
+    return (file_stream){{file->stem, file->source.size, read_file},
+                         &file->source,
+                         0};
+}
+
+static bool probe(const uint8_t *head, size_t n)
+{
+    return n >= ATTN__NPY_MAGIC_SIZE &&
+           memcmp(head, ATTN__NPY_MAGIC, ATTN__NPY_MAGIC_SIZE) == 0;
+}
+
+static attn_status open_npy(attn_file *file, attn_diag *diag)
+{
+    file_stream s = stream_of(file);
+    attn__npy_header header;
+
+    ATTN__TRY(attn__npy_read_header(&s.base, &header, diag));
+    file->entries = attn__calloc(1, sizeof *file->entries);
+    ATTN__REQUIRE(file->entries, diag, ATTN_E_NOMEM, "file",
+                  "no memory for an entry");
+    file->n = 1;
+    attn__npy_entry(&header, ATTN_OK, file->entries);
+    return attn__entry_name(file->entries, file->stem, header.type.format,
+                            diag);
+}
+
+static attn_status load_npy(attn_file *file, int64_t index, attn_array *array,
+                            attn_diag *diag)
+{
+    file_stream s = stream_of(file);
+    attn__npy_header header;
+
+    (void)index;
+    ATTN__TRY(attn__npy_read_header(&s.base, &header, diag));
+    return attn__npy_read_data(&s.base, &header, array, diag);
+}
+
+static void close_npy(attn_file *file)
+{
+    (void)file;
+}
+
+const attn__reader attn__npy_reader = {"npy", probe, open_npy, load_npy,
+                                       close_npy};

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * UTF-8 by the book (RFC 3629): shortest forms, no surrogates, nothing above
+ * U+10FFFF. */
+#include "io/text.h"
+
+#include <string.h>
+
+/* Bytes of the well-formed sequence at from[0..n-1], 0 if there is none;
+ * *point is what it encodes. */
+static int decode(const uint8_t *from, int64_t n, uint32_t *point)
+{
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    const uint8_t b = from[0];
+    const int size = b < 0x80 ? 1 : b < 0xc0 ? 0 : b < 0xe0 ? 2
+                     : b < 0xf0 ? 3 : b < 0xf8 ? 4 : 0;
+
+    if (size == 0 || size > n)
+        return 0;
+    *point = size == 1 ? b : b & (0x7fu >> size);
+    for (int i = 1; i < size; i++) {
+        if ((from[i] & 0xc0) != 0x80)
+            return 0;
+        *point = *point << 6 | (from[i] & 0x3f);
+    }
+    if (*point < least[size] || *point > 0x10ffff ||
+        (*point >= 0xd800 && *point < 0xe000))
+        return 0;
+    return size;
+}
+
+static int encode(uint32_t point, char *to)
+{
+    const int size = point < 0x80 ? 1 : point < 0x800 ? 2
+                     : point < 0x10000 ? 3 : 4;
+
+    if (size == 1) {
+        to[0] = (char)point;
+        return 1;
+    }
+    for (int i = size - 1; i > 0; i--, point >>= 6)
+        to[i] = (char)(0x80 | (point & 0x3f));
+    to[0] = (char)((0xf00u >> size & 0xf0u) | point);
+    return size;
+}
+
+int64_t attn__utf8_of_utf32(const uint8_t *from, int64_t n, char *to)
+{
+    const char *start = to;
+    bool ended = false;
+
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t point;
+
+        memcpy(&point, from + 4 * i, sizeof point);
+        if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000) ||
+            (ended && point))
+            return -1;
+        ended = ended || !point;
+        if (point)
+            to += encode(point, to);
+    }
+    *to = '\0';
+    return to - start;
+}
+
+int64_t attn__utf8_of_bytes(const uint8_t *from, int64_t n, char *to)
+{
+    uint32_t point;
+    int size;
+
+    while (n > 0 && from[n - 1] == 0)
+        n--;
+    for (int64_t at = 0; at < n; at += size) {
+        size = decode(from + at, n - at, &point);
+        if (size == 0 || point == 0)
+            return -1;
+    }
+    memcpy(to, from, (size_t)n);
+    to[n] = '\0';
+    return n;
+}
+
+uint32_t attn__utf8_next(const char *text, int64_t n, int64_t *at)
+{
+    uint32_t point;
+    const int size = decode((const uint8_t *)text + *at, n - *at, &point);
+
+    *at += size;
+    return size > 0 ? point : UINT32_MAX;
+}
+
+bool attn__is_plain_utf8(const char *text, int64_t n)
+{
+    uint32_t point;
+    int size;
+
+    for (int64_t at = 0; at < n; at += size) {
+        size = decode((const uint8_t *)text + at, n - at, &point);
+        if (size == 0 || point < 0x20 || (point >= 0x7f && point < 0xa0))
+            return false;
+    }
+    return true;
+}
