@@ -126,7 +126,8 @@ attn_status attn_file_load(attn_file *file, int64_t index, attn_array *array,
     if (array->name)
         status = file->reader->load(file, index, array, diag);
     else
-        status = attn__fail(diag, ATTN_E_NOMEM, "array", "no memory for a name");
+        status = attn__fail(diag, ATTN_E_NOMEM, "array",
+                            "no memory for a name");
     if (status != ATTN_OK) {
         attn_array_free(array);
         return status;

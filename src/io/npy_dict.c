@@ -6,7 +6,8 @@
  *   header  = "{" [ item { "," item } [ "," ] ] "}" { " " } newline
  *   item    = "'descr'" ":" ( string | list )       list: structured, refused
  *           | "'fortran_order'" ":" ( "True" | "False" )
- *           | "'shape'" ":" "(" [ number "," [ number { "," number } [","] ] ] ")"
+ *           | "'shape'" ":" "(" [ number "," [ numbers [ "," ] ] ] ")"
+ *   numbers = number { "," number }
  *
  * with blanks between tokens, each item exactly once, in any order. */
 #include <string.h>
@@ -135,7 +136,7 @@ static attn_status take_shape(cursor *c, attn__npy_header *header)
     if (!take(c, "("))
         return syntax(c, "a tuple");
     while (!take(c, ")")) {
-        int64_t size;
+        int64_t size = 0;
 
         ATTN__TRY(take_number(c, &size));
         if (header->rank < ATTN_ARRAY_MAX_RANK)

@@ -80,9 +80,7 @@ static attn_status apply_extra(const uint8_t *extra, size_t n, bool local,
     return ATTN_OK;
 }
 
-/* Whether a name stays inside a folder: relative, no "..", no empty parts (a
- * slash at the end marks a folder), no backslash, no drive. */
-static bool stays_inside(const char *name)
+bool attn__zip_name_stays_inside(const char *name)
 {
     const char *part = name;
 
@@ -119,7 +117,7 @@ static attn_status take_name(const uint8_t *text, size_t n, unsigned flags,
         ATTN__REQUIRE(text[i] < 0x80 || flags & ATTN__ZIP_UTF8, diag,
                       ATTN_E_UNSUPPORTED, m->name,
                       "has a name that is not marked as UTF-8");
-    ATTN__REQUIRE(stays_inside(m->name), diag, ATTN_E_FORMAT, m->name,
+    ATTN__REQUIRE(attn__zip_name_stays_inside(m->name), diag, ATTN_E_FORMAT, m->name,
                   "has a name that leads out of the archive");
     return ATTN_OK;
 }

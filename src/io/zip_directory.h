@@ -10,6 +10,8 @@
 
 #include "attn.h"
 
+#include <stdbool.h>
+
 #include "io/source.h"
 
 typedef struct attn__zip_member {
@@ -29,6 +31,9 @@ typedef struct attn__zip_directory {
 attn_status attn__zip_directory_read(const attn__source *source,
                                      attn__zip_directory *directory,
                                      attn_diag *diag);
+/* Whether a name stays inside a folder: relative, no "..", no empty parts (a
+ * slash at the end marks a folder), no backslash, no drive. */
+bool attn__zip_name_stays_inside(const char *name);
 void attn__zip_directory_free(attn__zip_directory *directory);
 
 #endif
