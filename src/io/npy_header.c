@@ -61,8 +61,8 @@ static attn_status check_data_size(const attn__npy_header *header,
 attn_status attn__npy_read_header(attn__stream *stream,
                                   attn__npy_header *header, attn_diag *diag)
 {
-    int major;
-    int64_t length, size;
+    int major = 0;
+    int64_t length = 0, size = 0;
     char *text;
     attn_status status;
 
