@@ -36,8 +36,21 @@ typedef struct attn_array {
     char **text;
 } attn_array;
 
-/* Frees what the array owns and zeroes it; not the struct itself. */
+/* An array of zeros with its own copy of the name. On failure (E_ARG, E_SHAPE,
+ * E_DTYPE, E_OVERFLOW, E_NOMEM) `array` is zeroed. */
+ATTN_API attn_status attn_array_init(attn_array *array, const char *name,
+                                     attn_dtype dtype, int32_t rank,
+                                     const int64_t *shape, attn_diag *diag);
+/* Frees what the array owns (by attn_free) and zeroes it; not the struct
+ * itself. */
 ATTN_API void attn_array_free(attn_array *array);
+/* The same numbers as f64, f32, bf16 or f16, rounded once (integers beyond
+ * 2^53 twice). E_DTYPE for text and other targets; on failure (or E_NOMEM) the
+ * array is as it was. */
+ATTN_API attn_status attn_array_convert(attn_array *array, attn_dtype dtype,
+                                        attn_diag *diag);
+/* Element `index` of the row-major order, as a double; NaN for text. */
+ATTN_API double attn_array_value(const attn_array *array, int64_t index);
 
 /* One entry of a file, before its data are read. The strings belong to the
  * file. An entry that is well-formed but of a kind that is not read, such as
