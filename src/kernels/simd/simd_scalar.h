@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The vector layer of the scalar level: GCC's and clang's portable vectors of
+ * 32 bytes, which the compiler maps to whatever the baseline has. The other
+ * levels' headers define the same names; nothing is here that no template
+ * uses. Multiply and add round separately, on every machine, so this level
+ * has the same bits everywhere.
+ *
+ * Before inclusion: REAL_BITS is 32 or 64, the width of REAL. */
+#ifndef ATTN_KERNELS_SIMD_SCALAR_H
+#define ATTN_KERNELS_SIMD_SCALAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VECTOR_BYTES 32
+/* Vectors of queries in a tile, and rows of the product's register tile. */
+#define TILE_VECTORS 2
+#define PRODUCT_ROWS 6
+
+#if REAL_BITS == 64
+typedef double REAL;
+typedef int64_t REAL_INT;
+#else
+typedef float REAL;
+typedef int32_t REAL_INT;
+#endif
+
+typedef REAL V __attribute__((vector_size(VECTOR_BYTES)));
+typedef REAL_INT VI __attribute__((vector_size(VECTOR_BYTES)));
+
+#define LANES ((ptrdiff_t)(VECTOR_BYTES / sizeof(REAL)))
+
+static inline V v_load(const REAL *p)
+{
+    return *(const V *)p;
+}
+
+static inline void v_store(REAL *p, V a)
+{
+    *(V *)p = a;
+}
+
+static inline V v_set1(REAL x)
+{
+#if REAL_BITS == 64
+    return (V){x, x, x, x};
+#else
+    return (V){x, x, x, x, x, x, x, x};
+#endif
+}
+
+/* a * b + c */
+static inline V v_fma(V a, V b, V c)
+{
+    return a * b + c;
+}
+
+static inline V v_select(VI mask, V yes, V no)
+{
+    return (V)((mask & (VI)yes) | (~mask & (VI)no));
+}
+
+/* The larger; b where either is NaN. */
+static inline V v_max(V a, V b)
+{
+    return v_select(a > b, a, b);
+}
+
+static inline V v_abs(V a)
+{
+    return (V)((VI)a & ~(VI)v_set1((REAL)-0.0));
+}
+
+/* The sign of b on the size of a. */
+static inline V v_copysign(V a, V b)
+{
+    const VI sign = (VI)v_set1((REAL)-0.0);
+
+    return (V)(((VI)a & ~sign) | ((VI)b & sign));
+}
+
+static inline VI v_is_nan(V a)
+{
+    return a != a;
+}
+
+/* Whether any lane's mask is set. */
+static inline bool v_any(VI mask)
+{
+    REAL_INT any = 0;
+
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        any |= mask[lane];
+    return any != 0;
+}
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How a kernel divides its slot of the workspace. The same function counts
+ * the bytes (base NULL, at plan time) and hands out the pieces (in the
+ * kernel), so that the two cannot disagree. */
+#ifndef ATTN_KERNELS_SLOT_H
+#define ATTN_KERNELS_SLOT_H
+
+#include "core/checked.h"
+#include "kernels/args.h"
+
+/* No level has more rows in a tile. */
+#define ATTN__MAX_TILE_ROWS 32
+/* Keys of one unit of the dk, dv kernel: what one load of q and d_o serves. */
+#define ATTN__KEYS_PER_UNIT 256
+
+/* The shape of a kernel's arithmetic: what slots depend on. */
+typedef struct attn__tile_shape {
+    size_t real_size; /* of the accumulator: 4 or 8 */
+    size_t tile_rows; /* lanes of a tile */
+} attn__tile_shape;
+
+/* The rows of a tile. Lanes from n on repeat the last row; their results are
+ * dropped. */
+typedef struct attn__tile {
+    int64_t n;
+    int64_t h[ATTN__MAX_TILE_ROWS], i[ATTN__MAX_TILE_ROWS];
+    int64_t p[ATTN__MAX_TILE_ROWS]; /* position on the key axis */
+    attn__interval see[ATTN__MAX_TILE_ROWS];
+    attn__interval any, all; /* keys that some row, every row sees */
+    const char *mask[ATTN__MAX_TILE_ROWS], *bias[ATTN__MAX_TILE_ROWS];
+    /* Panels [dim][tile_rows]; rows [tile_rows][padded dim]; [tile_rows]. */
+    void *q, *d_o, *acc, *q_rows, *do_rows;
+    void *m, *l, *factor, *slope, *delta, *lse_high, *lse_low, *dslope;
+} attn__tile;
+
+typedef struct attn__slot {
+    void *k, *v;               /* a block of keys, where it must be copied */
+    void *s, *p, *dp, *bent;   /* [ATTN__BLOCK_KEYS][tile_rows] */
+    void *bias, *seen;
+    void *dk, *dv;             /* [ATTN__KEYS_PER_UNIT][padded dim] */
+    double *sums;              /* dbias: [ATTN__BLOCK_KEYS][tile_rows] */
+    attn__tile *tiles;
+    size_t n_tiles;
+} attn__slot;
+
+typedef struct attn__arena {
+    char *base; /* NULL while counting */
+    size_t used;
+    bool overflow;
+} attn__arena;
+
+static inline void *attn__take(attn__arena *arena, size_t n, size_t m,
+                               size_t size)
+{
+    const size_t at = arena->used;
+    size_t bytes;
+
+    if (!attn__mul_size(n, m, &bytes) ||
+        !attn__mul_size(bytes, size, &bytes) ||
+        !attn__align_size(bytes, ATTN__ALIGN, &bytes) ||
+        !attn__add_size(at, bytes, &arena->used))
+        arena->overflow = true;
+    return arena->base && !arena->overflow ? arena->base + at : NULL;
+}
+
+/* Dims of row panels are padded to whole tiles of zeros. */
+static inline size_t attn__padded(size_t dim, size_t tile_rows)
+{
+    return (dim + tile_rows - 1) / tile_rows * tile_rows;
+}
+
+static inline void attn__take_blocks(attn__arena *a, attn__slot *slot,
+                                     attn__tile_shape t, size_t dim_qk,
+                                     size_t dim_v)
+{
+    slot->k = attn__take(a, ATTN__BLOCK_KEYS, dim_qk, t.real_size);
+    slot->v = attn__take(a, ATTN__BLOCK_KEYS, dim_v, t.real_size);
+    slot->s = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+    slot->bias = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+    slot->seen = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+}
+
+static inline void attn__take_lanes(attn__arena *a, attn__tile *tile,
+                                    attn__tile_shape t)
+{
+    void **const lanes[] = {&tile->m,        &tile->l,       &tile->factor,
+                            &tile->slope,    &tile->delta,   &tile->lse_high,
+                            &tile->lse_low,  &tile->dslope};
+
+    for (size_t i = 0; i < sizeof lanes / sizeof lanes[0]; i++)
+        *lanes[i] = attn__take(a, 1, t.tile_rows, t.real_size);
+}
+
+static inline void attn__take_tiles(attn__arena *a, attn__slot *slot,
+                                    size_t n_tiles)
+{
+    slot->n_tiles = n_tiles;
+    slot->tiles = attn__take(a, n_tiles, 1, sizeof(attn__tile));
+}
+
+/* A tile to work on: the real one, or a dummy while counting. */
+static inline attn__tile *attn__tile_at(const attn__slot *slot, size_t i,
+                                        attn__tile *dummy)
+{
+    return slot->tiles ? &slot->tiles[i] : dummy;
+}
+
+/* Forward, and weights (whose acc stays unused). */
+static inline void attn__forward_slot(attn__arena *a, attn__slot *slot,
+                                      attn__tile_shape t, size_t macro_rows,
+                                      size_t dim_qk, size_t dim_v)
+{
+    attn__tile dummy;
+
+    attn__take_blocks(a, slot, t, dim_qk, dim_v);
+    attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
+    for (size_t i = 0; i < slot->n_tiles; i++) {
+        attn__tile *tile = attn__tile_at(slot, i, &dummy);
+
+        tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
+        tile->acc = attn__take(a, dim_v, t.tile_rows, t.real_size);
+        attn__take_lanes(a, tile, t);
+    }
+}
+
+/* dq: tiles of q and d_o, accumulating dq. */
+static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
+                                 attn__tile_shape t, size_t macro_rows,
+                                 size_t dim_qk, size_t dim_v)
+{
+    attn__tile dummy;
+
+    attn__take_blocks(a, slot, t, dim_qk, dim_v);
+    slot->p = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+    slot->dp = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+    slot->bent = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+    attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
+    for (size_t i = 0; i < slot->n_tiles; i++) {
+        attn__tile *tile = attn__tile_at(slot, i, &dummy);
+
+        tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
+        tile->d_o = attn__take(a, dim_v, t.tile_rows, t.real_size);
+        tile->acc = attn__take(a, dim_qk, t.tile_rows, t.real_size);
+        attn__take_lanes(a, tile, t);
+    }
+}
+
+/* dk and dv: one tile at a time, also with row-major q and d_o. */
+static inline void attn__dkv_slot(attn__arena *a, attn__slot *slot,
+                                  attn__tile_shape t, size_t dim_qk,
+                                  size_t dim_v)
+{
+    const size_t pad_qk = attn__padded(dim_qk, t.tile_rows);
+    const size_t pad_v = attn__padded(dim_v, t.tile_rows);
+    attn__tile dummy, *tile;
+
+    attn__dq_slot(a, slot, t, t.tile_rows, dim_qk, dim_v);
+    slot->dk = attn__take(a, ATTN__KEYS_PER_UNIT, pad_qk, t.real_size);
+    slot->dv = attn__take(a, ATTN__KEYS_PER_UNIT, pad_v, t.real_size);
+    tile = attn__tile_at(slot, 0, &dummy);
+    tile->q_rows = attn__take(a, t.tile_rows, pad_qk, t.real_size);
+    tile->do_rows = attn__take(a, t.tile_rows, pad_v, t.real_size);
+}
+
+/* dbias: one tile at a time, sums in fp64. */
+static inline void attn__dbias_slot(attn__arena *a, attn__slot *slot,
+                                    attn__tile_shape t, size_t dim_qk,
+                                    size_t dim_v)
+{
+    attn__dq_slot(a, slot, t, t.tile_rows, dim_qk, dim_v);
+    slot->sums = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, sizeof(double));
+}
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Forward: blockwise online softmax (Milakov and Gimelshein 2018; Dao et al.
+ * 2022) with queries in the lanes, so that maximum, sum and rescaling are
+ * vertical and no row depends on another. For each block of keys
+ *
+ *   m' = max(m, max_j s_j)     c = e^(m - m')     p_j = e^(s_j - m')
+ *   l' = l c + sum_j p_j       acc' = acc c + sum_j p_j v_j
+ *
+ * with the block's sums formed on their own first, which keeps the error at
+ * the size of sqrt(block) + sqrt(blocks) instead of sqrt(keys). */
+
+/* m' with -inf replaced by 0: nothing seen yet must not give inf - inf. */
+static inline V softmax_base(V m)
+{
+    return v_select(m == v_set1((REAL)-INFINITY), v_set1(0), m);
+}
+
+/* m and l before the first key: nothing, or the sink. A sink of -inf is no
+ * sink; one of +inf or NaN makes the row NaN, as the formula says. */
+static void softmax_start(const attn__problem *p, attn__tile *tile)
+{
+    REAL *m = tile->m, *l = tile->l;
+
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
+        m[lane] = (REAL)-INFINITY;
+        l[lane] = 0;
+        if (p->sinks.data) {
+            m[lane] = real_of(read_any(p->sinks.data, p->sinks.dtype,
+                                       tile->h[lane] * p->sinks.stride[3]));
+            if (m[lane] != (REAL)-INFINITY)
+                l[lane] = 1 + (m[lane] - m[lane]);
+        }
+    }
+}
+
+/* Scores to weights e^(s - m') in place; m, l and factor brought forward. */
+static void softmax_block(const attn__slot *slot, attn__tile *tile, int64_t n)
+{
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+        REAL *s = (REAL *)slot->s + v * LANES;
+        REAL *m = (REAL *)tile->m + v * LANES;
+        REAL *l = (REAL *)tile->l + v * LANES;
+        const V before = v_load(m);
+        V top = before, sum = v_set1(0), base, factor;
+
+        for (int64_t j = 0; j < n; j++)
+            top = v_max(v_load(s + j * TILE_ROWS), top);
+        base = softmax_base(top);
+        factor = v_exp(before - base);
+        for (int64_t j = 0; j < n; j++) {
+            const V weight = v_exp(v_load(s + j * TILE_ROWS) - base);
+
+            v_store(s + j * TILE_ROWS, weight);
+            sum = sum + weight;
+        }
+        v_store(m, top);
+        v_store(l, v_fma(v_load(l), factor, sum));
+        v_store((REAL *)tile->factor + v * LANES, factor);
+    }
+}
+
+static void forward_block(const attn__problem *p, const attn__unit *u,
+                          const attn__slot *slot, attn__tile *tile,
+                          const key_block *block, bool careful)
+{
+    const product values = {block->v,  1,         block->v_row,
+                            slot->s,   TILE_ROWS, block->n};
+    const product_out out = {tile->acc, TILE_ROWS, tile->factor, 1};
+
+    tile_scores(p, slot, tile, block,
+                (score_request){ATTN_STAGE_BIASED, false, careful});
+    softmax_block(slot, tile, block->n);
+    if (p->dropout_p > 0)
+        apply_dropout(p, u, tile, block, slot->s);
+    if (!p->v.data)
+        return;
+    if (careful)
+        product_careful(PRODUCT_UPDATE, &values, p->dim_v, &out, slot->seen,
+                        false);
+    else
+        product_run(PRODUCT_UPDATE, &values, p->dim_v, &out);
+}
+
+/* Tiles [t0, t1) over all keys that they see. */
+static void forward_sweep(const attn__problem *p, const attn__unit *u,
+                          const attn__sequence *seq, const attn__slot *slot,
+                          size_t t0, size_t t1, bool careful)
+{
+    attn__interval any = {INT64_MAX, 0};
+
+    for (size_t t = t0; t < t1; t++) {
+        attn__tile *tile = &slot->tiles[t];
+
+        softmax_start(p, tile);
+        if (p->v.data)
+            panel_zero(tile->acc, p->dim_v * TILE_ROWS);
+        any.lo = attn__min_i64(any.lo, tile->any.lo);
+        any.hi = attn__max_i64(any.hi, tile->any.hi);
+    }
+    for (int64_t j0 = any.lo / ATTN__BLOCK_KEYS * ATTN__BLOCK_KEYS;
+         j0 < any.hi; j0 += ATTN__BLOCK_KEYS) {
+        const key_block block =
+            keys_load(p, u, seq, slot, j0, seq->len_k);
+
+        for (size_t t = t0; t < t1; t++) {
+            attn__tile *tile = &slot->tiles[t];
+
+            if (attn__classify(tile->any, tile->all, j0, j0 + block.n) !=
+                ATTN__BLOCK_EMPTY)
+                forward_block(p, u, slot, tile, &block, careful);
+        }
+    }
+}
+
+/* o = acc / l. Adding +0 gives every zero the same sign, whatever finite
+ * values hidden keys held. */
+static void forward_finish(const attn__problem *p, attn__tile *tile)
+{
+    const V none = v_set1(p->empty_rows == ATTN_EMPTY_NAN ? (REAL)NAN : 0);
+
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+        const V l = v_load((const REAL *)tile->l + v * LANES);
+
+        for (int64_t c = 0; c < p->dim_v; c++) {
+            REAL *at = (REAL *)tile->acc + c * TILE_ROWS + v * LANES;
+
+            v_store(at, v_select(l == v_set1(0), none,
+                                 v_load(at) / l + v_set1(0)));
+        }
+    }
+}
+
+static int64_t row_index(const attn__target *out, const attn__tile *tile,
+                         int64_t lane, int64_t b, int64_t row_start)
+{
+    return b * out->stride[0] + tile->h[lane] * out->stride[1] +
+           (row_start + tile->i[lane]) * out->stride[2];
+}
+
+static void forward_store_lse(const attn__problem *p, const attn__unit *u,
+                              const attn__sequence *seq,
+                              const attn__tile *tile)
+{
+    const REAL *m = tile->m, *l = tile->l;
+
+    for (int64_t lane = 0; lane < tile->n; lane++) {
+        double lse = (double)m[lane] + attn__log((double)l[lane]);
+
+        if (l[lane] == 0)
+            lse = p->empty_rows == ATTN_EMPTY_NAN ? (double)NAN
+                                                  : (double)-INFINITY;
+        write_any(p->out_lse.data, p->out_lse.dtype,
+                  row_index(&p->out_lse, tile, lane, u->b, seq->q_start), lse);
+    }
+}
+
+/* Put the unit's rows into tiles; returns how many tiles. */
+static size_t forward_load(const attn__problem *p, const attn__unit *u,
+                           const attn__sequence *seq, const attn__slot *slot)
+{
+    size_t n = 0;
+
+    for (int64_t r0 = u->row0; r0 < u->row1; r0 += TILE_ROWS) {
+        attn__tile *tile = &slot->tiles[n++];
+
+        tile_place(tile, p, u, seq, r0);
+        tile_pack(tile->q, tile, &p->q, u->b, seq->q_start, p->dim_qk);
+    }
+    return n;
+}
+
+void KERNEL(fwd)(const attn__problem *p, const attn__unit *u, void *memory)
+{
+    const attn__sequence seq = attn__sequence_of(p, u->b);
+    attn__arena arena = {memory, 0, false};
+    attn__slot slot;
+    size_t n;
+
+    attn__forward_slot(&arena, &slot, tile_shape, (size_t)p->macro_rows,
+                       (size_t)p->dim_qk, (size_t)p->dim_v);
+    n = forward_load(p, u, &seq, &slot);
+    forward_sweep(p, u, &seq, &slot, 0, n, false);
+    for (size_t t = 0; t < n; t++) {
+        attn__tile *tile = &slot.tiles[t];
+
+        if (p->v.data) {
+            if (!panel_is_finite(tile->acc, p->dim_v * TILE_VECTORS))
+                forward_sweep(p, u, &seq, &slot, t, t + 1, true);
+            forward_finish(p, tile);
+            tile_unpack(tile->acc, tile, &p->out_o, u->b, seq.q_start,
+                        p->dim_v);
+        }
+        if (p->out_lse.data)
+            forward_store_lse(p, u, &seq, tile);
+    }
+}

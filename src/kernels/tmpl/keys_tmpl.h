@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A block of keys as rows of REAL: in place where memory already is that, else
+ * copied (strided columns, 16-bit types, pages) into the slot. Either way the
+ * same values enter the same sums. */
+
+typedef struct key_block {
+    int64_t j0, n; /* keys [j0, j0 + n) */
+    const REAL *k, *v;
+    ptrdiff_t k_row, v_row; /* REALs between keys */
+} key_block;
+
+/* Key j of the sequence, KV head g. */
+static const ELEM *key_at(const attn__problem *p, const attn__view *view,
+                          int64_t b, const attn__sequence *seq, int64_t g,
+                          int64_t j)
+{
+    if (p->block_table.data) {
+        const int64_t page = attn__load_index(
+            p->block_table.data, p->block_table.dtype,
+            b * p->block_table.stride[2] +
+                j / p->page_size * p->block_table.stride[3]);
+
+        return elem_at(view, page, g, j % p->page_size);
+    }
+    return elem_at(view, b, g, seq->k_start + j);
+}
+
+/* Points rows at the keys of `view`, copying them to `copy` if need be. */
+static const REAL *keys_rows(const attn__problem *p, const attn__view *view,
+                             int64_t b, const attn__sequence *seq, int64_t g,
+                             const key_block *block, int64_t dim, REAL *copy,
+                             ptrdiff_t *row)
+{
+#if STORAGE_IS_REAL
+    if (!p->block_table.data && view->stride[3] == 1) {
+        *row = view->stride[2];
+        return key_at(p, view, b, seq, g, block->j0);
+    }
+#endif
+    for (int64_t j = 0; j < block->n; j++) {
+        const ELEM *from = key_at(p, view, b, seq, g, block->j0 + j);
+
+        for (int64_t c = 0; c < dim; c++)
+            copy[j * dim + c] = elem_load(from[c * view->stride[3]]);
+    }
+    *row = dim;
+    return copy;
+}
+
+static key_block keys_load(const attn__problem *p, const attn__unit *u,
+                           const attn__sequence *seq, const attn__slot *slot,
+                           int64_t j0, int64_t j1)
+{
+    const int64_t g = u->kv_head;
+    key_block block = {j0, attn__min_i64(ATTN__BLOCK_KEYS, j1 - j0), NULL,
+                       NULL, 0, 0};
+
+    block.k = keys_rows(p, &p->k, u->b, seq, g, &block, p->dim_qk, slot->k,
+                        &block.k_row);
+    if (p->v.data)
+        block.v = keys_rows(p, &p->v, u->b, seq, g, &block, p->dim_v, slot->v,
+                            &block.v_row);
+    return block;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one matrix product under everything:
+ *
+ *   out[r][lanes] = sum over t of a[r * a_row + t * a_step] * b[t][lanes]
+ *
+ * a is read in place, one scalar at a time, at any two strides; b is a panel
+ * of aligned vectors. Scores (a = K, b = Q^T), P V (a = V, b = P), dP, dQ, dK
+ * and dV are all this product with other strides. Each element is one sum in
+ * the order of t, starting from 0, whatever the register tile: its bits depend
+ * on its own operands alone. */
+
+typedef struct product {
+    const REAL *a;
+    ptrdiff_t a_row, a_step;
+    const REAL *b;
+    ptrdiff_t b_step; /* REALs between the panel's rows */
+    ptrdiff_t steps;
+} product;
+
+/* What becomes of a finished vector: row r, vector v of the tile. */
+typedef struct product_out {
+    REAL *out;
+    ptrdiff_t out_row; /* REALs between rows */
+    const REAL *factor; /* NULL, or vectors [TILE_VECTORS] */
+    REAL scale;
+} product_out;
+
+typedef enum product_end {
+    PRODUCT_SCALE,  /* out = scale * sum */
+    PRODUCT_UPDATE, /* out = out * factor + sum, factor per lane */
+    PRODUCT_ADD     /* out = out + sum */
+} product_end;
+
+static inline void product_finish(product_end end, const product_out *o,
+                                  ptrdiff_t r, ptrdiff_t v, V sum)
+{
+    REAL *at = o->out + r * o->out_row + v * LANES;
+
+    if (end == PRODUCT_SCALE)
+        sum = sum * v_set1(o->scale);
+    else if (end == PRODUCT_UPDATE)
+        sum = v_fma(v_load(at), v_load(o->factor + v * LANES), sum);
+    else
+        sum = v_load(at) + sum;
+    v_store(at, sum);
+}
+
+/* `rows` is a constant where this is inlined, so that acc is registers. */
+static inline __attribute__((always_inline)) void
+product_rows(const ptrdiff_t rows, product_end end, const product *p,
+             ptrdiff_t r0, const product_out *o)
+{
+    const REAL *a = p->a + r0 * p->a_row, *b = p->b;
+    const ptrdiff_t a_row = p->a_row, a_step = p->a_step;
+    V acc[PRODUCT_ROWS][TILE_VECTORS];
+
+    UNROLL(PRODUCT_ROWS)
+    for (ptrdiff_t r = 0; r < rows; r++)
+        for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+            acc[r][v] = v_set1(0);
+    for (ptrdiff_t t = 0; t < p->steps; t++) {
+        UNROLL(PRODUCT_ROWS)
+        for (ptrdiff_t r = 0; r < rows; r++) {
+            const V scalar = v_set1(a[r * a_row]);
+
+            for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+                acc[r][v] = v_fma(scalar, v_load(b + v * LANES), acc[r][v]);
+        }
+        a += a_step;
+        b += p->b_step;
+    }
+    UNROLL(PRODUCT_ROWS)
+    for (ptrdiff_t r = 0; r < rows; r++)
+        for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+            product_finish(end, o, r0 + r, v, acc[r][v]);
+}
+
+static inline __attribute__((always_inline)) void
+product_run(product_end end, const product *p, ptrdiff_t rows,
+            const product_out *o)
+{
+    ptrdiff_t r = 0;
+
+    for (; r + PRODUCT_ROWS <= rows; r += PRODUCT_ROWS)
+        product_rows(PRODUCT_ROWS, end, p, r, o);
+    for (; r + 2 <= rows; r += 2)
+        product_rows(2, end, p, r, o);
+    for (; r < rows; r++)
+        product_rows(1, end, p, r, o);
+}
+
+/* The same sums without the terms of hidden pairs: `seen` has the shape of b
+ * (a mask per term and lane), or, where by_row is set, a mask per element of
+ * a at the same strides. Taken only where an ordinary run came out non-finite,
+ * so that 0 * NaN of a pair that is hidden cannot reach a row. */
+static void product_careful(product_end end, const product *p, ptrdiff_t rows,
+                            const product_out *o, const REAL_INT *seen,
+                            bool by_row)
+{
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+            V acc = v_set1(0);
+
+            for (ptrdiff_t t = 0; t < p->steps; t++) {
+                const ptrdiff_t at = r * p->a_row + t * p->a_step;
+                const V sum = v_fma(v_set1(p->a[at]),
+                                    v_load(p->b + t * p->b_step + v * LANES),
+                                    acc);
+
+                if (by_row)
+                    acc = seen[at] ? sum : acc;
+                else
+                    acc = v_select(
+                        *(const VI *)(seen + t * p->b_step + v * LANES), sum,
+                        acc);
+            }
+            product_finish(end, o, r, v, acc);
+        }
+    }
+}

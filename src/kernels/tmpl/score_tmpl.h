@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scores of a tile against a block of keys: s[key][lane], from the product to
+ * the masked form that softmax takes. Forward, backward and weights all come
+ * here, so all see the same bits. */
+
+/* What the scores of a block are wanted for. */
+typedef struct score_request {
+    attn_stage stage; /* RAW, SOFTCAPPED or BIASED (masked) */
+    bool slopes;      /* also store d softcap / d raw in slot->bent */
+    bool careful;     /* fill slot->seen even where all keys are visible */
+} score_request;
+
+static void score_softcap(const attn__problem *p, const attn__slot *slot,
+                          int64_t n, bool slopes)
+{
+    const V cap = v_set1((REAL)p->softcap);
+    REAL *s = slot->s, *bent = slot->bent;
+
+    for (ptrdiff_t at = 0; at < n * TILE_ROWS; at += LANES) {
+        const V x = v_load(s + at) / cap;
+
+        v_store(s + at, cap * v_tanh(x));
+        if (slopes)
+            v_store(bent + at, v_tanh_slope(x));
+    }
+}
+
+/* slot->bias[key][lane] from each lane's row of the bias. */
+static void score_gather_bias(const attn__problem *p, const attn__slot *slot,
+                              const attn__tile *tile, const key_block *block)
+{
+    REAL *bias = slot->bias;
+
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++)
+        for (int64_t j = 0; j < block->n; j++)
+            bias[j * TILE_ROWS + lane] = real_of(
+                read_any(tile->bias[lane], p->bias.dtype,
+                         (block->j0 + j) * p->bias.stride[3]));
+}
+
+static void score_add_bias(const attn__slot *slot, int64_t n)
+{
+    REAL *s = slot->s;
+    const REAL *bias = slot->bias;
+
+    for (ptrdiff_t at = 0; at < n * TILE_ROWS; at += LANES)
+        v_store(s + at, v_load(s + at) + v_load(bias + at));
+}
+
+/* abs(p - j) for key j0 + j: exact up to 2^24 (2^53), then rounded once. */
+static inline V key_distance(const attn__tile *tile, int64_t j0, int64_t j,
+                             ptrdiff_t v)
+{
+    REAL from[VECTOR_BYTES / sizeof(REAL)]
+        __attribute__((aligned(VECTOR_BYTES)));
+
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        from[lane] = (REAL)(tile->p[v * LANES + lane] - j0);
+    return v_abs(v_load(from) - v_set1((REAL)j));
+}
+
+static void score_add_alibi(const attn__slot *slot, const attn__tile *tile,
+                            const key_block *block)
+{
+    for (int64_t j = 0; j < block->n; j++)
+        for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+            REAL *at = (REAL *)slot->s + j * TILE_ROWS + v * LANES;
+            const V slope = v_load((const REAL *)tile->slope + v * LANES);
+
+            v_store(at, v_load(at) -
+                            slope * key_distance(tile, block->j0, j, v));
+        }
+}
+
+/* slot->seen[key][lane] = all ones where the boolean mask lets through. */
+static void score_gather_mask(const attn__problem *p, const attn__slot *slot,
+                              const attn__tile *tile, const key_block *block)
+{
+    const int64_t step = p->mask.stride[3];
+    REAL_INT *seen = slot->seen;
+
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
+        const char *row = tile->mask[lane] + block->j0 * step;
+
+        for (int64_t j = 0; j < block->n; j++)
+            seen[j * TILE_ROWS + lane] = row[j * step] ? -1 : 0;
+    }
+}
+
+/* An end of a row's interval, within the block. */
+static inline REAL within_block(int64_t key, const key_block *block)
+{
+    return (REAL)(attn__max_i64(block->j0,
+                                attn__min_i64(key, block->j0 + block->n)) -
+                  block->j0);
+}
+
+/* Select -inf where a pair is hidden, and note in slot->seen what is not: a
+ * score that is -inf by itself hides its key too. */
+static void score_mask(const attn__problem *p, const attn__slot *slot,
+                       const attn__tile *tile, const key_block *block)
+{
+    const V hidden = v_set1((REAL)-INFINITY);
+    REAL lo[ATTN__MAX_TILE_ROWS] __attribute__((aligned(VECTOR_BYTES)));
+    REAL hi[ATTN__MAX_TILE_ROWS] __attribute__((aligned(VECTOR_BYTES)));
+
+    if (p->mask.data)
+        score_gather_mask(p, slot, tile, block);
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
+        lo[lane] = within_block(tile->see[lane].lo, block);
+        hi[lane] = within_block(tile->see[lane].hi, block);
+    }
+    for (int64_t j = 0; j < block->n; j++)
+        for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+            const ptrdiff_t at = j * TILE_ROWS + v * LANES;
+            REAL *s = (REAL *)slot->s + at;
+            VI *seen = (VI *)(void *)((REAL_INT *)slot->seen + at);
+            const V key = v_set1((REAL)j);
+            VI see = (v_load(lo + v * LANES) <= key) &
+                     (key < v_load(hi + v * LANES));
+
+            if (p->mask.data)
+                see &= *seen;
+            if (p->bias.data)
+                see &= v_load((const REAL *)slot->bias + at) != hidden;
+            v_store(s, v_select(see, v_load(s), hidden));
+            *seen = see & (v_load(s) != hidden);
+        }
+}
+
+/* Fill slot->s for `block`; returns whether slot->seen was filled (if not,
+ * every pair is visible, as far as geometry and masks go). */
+static bool tile_scores(const attn__problem *p, const attn__slot *slot,
+                        const attn__tile *tile, const key_block *block,
+                        score_request want)
+{
+    const product raw = {block->k, block->k_row, 1, tile->q, TILE_ROWS,
+                         p->dim_qk};
+    const product_out out = {slot->s, TILE_ROWS, NULL, (REAL)p->scale};
+    const bool edge =
+        p->mask.data || p->bias.data || want.careful ||
+        attn__classify(tile->any, tile->all, block->j0,
+                       block->j0 + block->n) != ATTN__BLOCK_FULL;
+
+    product_run(PRODUCT_SCALE, &raw, block->n, &out);
+    if (want.stage == ATTN_STAGE_RAW)
+        return false;
+    if (p->softcap > 0)
+        score_softcap(p, slot, block->n, want.slopes);
+    if (want.stage == ATTN_STAGE_SOFTCAPPED)
+        return false;
+    if (p->bias.data) {
+        score_gather_bias(p, slot, tile, block);
+        score_add_bias(slot, block->n);
+    }
+    if (p->slopes.data)
+        score_add_alibi(slot, tile, block);
+    if (edge)
+        score_mask(p, slot, tile, block);
+    return edge;
+}
+
+/* Multiply values [key][lane] by the dropout factor, 0 where dropped. */
+static void apply_dropout(const attn__problem *p, const attn__unit *u,
+                          const attn__tile *tile, const key_block *block,
+                          REAL *values)
+{
+    const REAL factor = (REAL)attn__dropout_factor(p->dropout_p);
+
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
+        const uint32_t head =
+            (uint32_t)(u->b * p->heads_q + tile->h[lane]);
+        const int64_t i = tile->i[lane] + p->dropout_start[0];
+
+        attn__philox words = {{0}};
+
+        for (int64_t j = 0; j < block->n; j++) {
+            const int64_t key = block->j0 + j + p->dropout_start[1];
+
+            if (j == 0 || key % 4 == 0)
+                words = attn__dropout_words(&p->dropout, head, (uint32_t)i,
+                                            (uint32_t)(key >> 2));
+            values[j * TILE_ROWS + lane] *=
+                words.word[key & 3] >= p->dropout.threshold ? factor : 0;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Elements between memory and REAL. Before inclusion: STORAGE is one of the
+ * four below, the type of q, k, v, o and their gradients. */
+
+#include "core/half.h"
+
+#define STORAGE_F64 1
+#define STORAGE_F32 2
+#define STORAGE_BF16 3
+#define STORAGE_F16 4
+
+#if STORAGE == STORAGE_F64
+typedef double ELEM;
+#elif STORAGE == STORAGE_F32
+typedef float ELEM;
+#else
+typedef uint16_t ELEM;
+#endif
+
+/* Whether a block of memory can be multiplied in place. */
+#define STORAGE_IS_REAL (STORAGE == STORAGE_F64 || STORAGE == STORAGE_F32)
+
+static inline REAL elem_load(ELEM e)
+{
+#if STORAGE == STORAGE_BF16
+    return attn__f32_of_bf16(e);
+#elif STORAGE == STORAGE_F16
+    return attn__f32_of_f16(e);
+#else
+    return e;
+#endif
+}
+
+static inline ELEM elem_round(REAL x)
+{
+#if STORAGE == STORAGE_BF16
+    return attn__bf16_of_f32(x);
+#elif STORAGE == STORAGE_F16
+    return attn__f16_of_f32(x);
+#else
+    return x;
+#endif
+}
+
+/* Any float type, for the small inputs: bias, slopes, sinks, lse. */
+static inline double read_any(const char *data, attn_dtype dtype,
+                              int64_t index)
+{
+    switch (dtype) {
+    case ATTN_F64:
+        return ((const double *)(const void *)data)[index];
+    case ATTN_F32:
+        return (double)((const float *)(const void *)data)[index];
+    case ATTN_BF16:
+        return (double)attn__f32_of_bf16(
+            ((const uint16_t *)(const void *)data)[index]);
+    default:
+        return (double)attn__f32_of_f16(
+            ((const uint16_t *)(const void *)data)[index]);
+    }
+}
+
+static inline void write_any(char *data, attn_dtype dtype, int64_t index,
+                             double x)
+{
+    switch (dtype) {
+    case ATTN_F64:
+        ((double *)(void *)data)[index] = x;
+        return;
+    case ATTN_F32:
+        ((float *)(void *)data)[index] = (float)x;
+        return;
+    case ATTN_BF16:
+        ((uint16_t *)(void *)data)[index] = attn__bf16_of_f64(x);
+        return;
+    default:
+        ((uint16_t *)(void *)data)[index] = attn__f16_of_f64(x);
+        return;
+    }
+}
+
+/* To REAL, a finite number staying finite: a huge fp64 bias is not a mask. */
+static inline REAL real_of(double x)
+{
+#if REAL_BITS == 32
+    if (fabs(x) > (double)FLT_MAX && fabs(x) < (double)INFINITY)
+        return x > 0 ? FLT_MAX : -FLT_MAX;
+#endif
+    return (REAL)x;
+}

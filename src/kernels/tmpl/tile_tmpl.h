@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A tile: TILE_ROWS rows (query, head) of one KV head, in the lanes. Loading
+ * puts their q (and d_o) into panels [dim][lane], and works out what each row
+ * sees. */
+
+#define TILE_ROWS ((ptrdiff_t)TILE_VECTORS * LANES)
+
+static const attn__tile_shape tile_shape = {sizeof(REAL), (size_t)TILE_ROWS};
+
+static inline const ELEM *elem_at(const attn__view *view, int64_t b, int64_t h,
+                                  int64_t i)
+{
+    return (const ELEM *)(const void *)view->data + b * view->stride[0] +
+           h * view->stride[1] + i * view->stride[2];
+}
+
+static const char *row_at(const attn__view *view, int64_t b, int64_t h,
+                          int64_t i)
+{
+    const int64_t at = b * view->stride[0] + h * view->stride[1] +
+                       i * view->stride[2];
+
+    return view->data + at * (int64_t)attn_dtype_size(view->dtype);
+}
+
+/* Which rows, where they stand, what they see. */
+static void tile_place(attn__tile *tile, const attn__problem *p,
+                       const attn__unit *u, const attn__sequence *seq,
+                       int64_t r0)
+{
+    tile->n = attn__min_i64(TILE_ROWS, u->row1 - r0);
+    tile->any = (attn__interval){INT64_MAX, 0};
+    tile->all = (attn__interval){0, INT64_MAX};
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
+        const int64_t r = r0 + attn__min_i64(lane, tile->n - 1);
+        const int64_t q = r / u->n_heads;
+        const int64_t h = u->head0 + r % u->n_heads;
+        const int64_t i = u->rows ? u->rows[q] : q;
+        const attn__interval see =
+            attn__visible_keys(&p->geometry, i + seq->q_offset, seq->len_k);
+
+        tile->h[lane] = h;
+        tile->i[lane] = i;
+        tile->p[lane] = i + seq->q_offset;
+        tile->see[lane] = see;
+        if (see.lo < see.hi) {
+            tile->any.lo = attn__min_i64(tile->any.lo, see.lo);
+            tile->any.hi = attn__max_i64(tile->any.hi, see.hi);
+        }
+        tile->all.lo = attn__max_i64(tile->all.lo, see.lo);
+        tile->all.hi = attn__min_i64(tile->all.hi, see.hi);
+        if (p->mask.data)
+            tile->mask[lane] = row_at(&p->mask, u->b, h, i);
+        if (p->bias.data)
+            tile->bias[lane] = row_at(&p->bias, u->b, h, i);
+        if (p->slopes.data)
+            ((REAL *)tile->slope)[lane] =
+                real_of(read_any(p->slopes.data, p->slopes.dtype,
+                                 u->b * p->slopes.stride[2] +
+                                     h * p->slopes.stride[3]));
+    }
+}
+
+/* panel[c][lane] = row c of each lane's row of `view`. */
+static void tile_pack(REAL *panel, const attn__tile *tile,
+                      const attn__view *view, int64_t b, int64_t row_start,
+                      int64_t dim)
+{
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
+        const ELEM *row =
+            elem_at(view, b, tile->h[lane], row_start + tile->i[lane]);
+
+        for (int64_t c = 0; c < dim; c++)
+            panel[c * TILE_ROWS + lane] = elem_load(row[c * view->stride[3]]);
+    }
+}
+
+/* Write panel[c][lane] to each used lane's row of an output. */
+static void tile_unpack(const REAL *panel, const attn__tile *tile,
+                        const attn__target *out, int64_t b, int64_t row_start,
+                        int64_t dim)
+{
+    for (int64_t lane = 0; lane < tile->n; lane++) {
+        ELEM *row = (ELEM *)(void *)out->data + b * out->stride[0] +
+                    tile->h[lane] * out->stride[1] +
+                    (row_start + tile->i[lane]) * out->stride[2];
+
+        for (int64_t c = 0; c < dim; c++)
+            row[c * out->stride[3]] =
+                elem_round(panel[c * TILE_ROWS + lane]);
+    }
+}
+
+/* Whether any of the used lanes of a panel holds an infinity or NaN. */
+static bool panel_is_finite(const REAL *panel, int64_t vectors)
+{
+    for (int64_t i = 0; i < vectors; i++) {
+        const V x = v_load(panel + i * LANES);
+
+        if (v_any((x - x) != v_set1(0)))
+            return false;
+    }
+    return true;
+}
+
+static void panel_zero(REAL *panel, int64_t n)
+{
+    memset(panel, 0, (size_t)n * sizeof *panel);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Making a plan: which kernel for each pass, how many rows a unit has. What
+ * can change bits looks at dtype, dims, features, len_q and ISA alone. */
+#include "core/diag.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+/* Panels of one unit should stay in the second-level cache. */
+#define PANEL_BYTES (512 * 1024)
+
+static bool runs_here(const attn__kernel_row *row, attn_isa limit)
+{
+    const attn__cpu *cpu = attn__cpu_facts();
+
+    return (row->needs & ~cpu->features) == 0 && row->isa <= cpu->isa &&
+           (limit == ATTN_ISA_BEST || row->isa <= limit);
+}
+
+/* The last row of kernels.def that fits, or -1. */
+static int16_t best_kernel(attn__pass pass, const attn_desc *d)
+{
+    int16_t best = -1;
+
+    for (size_t i = 0; i < attn__n_kernels; i++)
+        if (attn__kernels[i].pass == pass &&
+            attn__kernels[i].dtype == d->dtype &&
+            runs_here(&attn__kernels[i], d->isa_limit))
+            best = (int16_t)i;
+    return best;
+}
+
+/* Rows that share a pass over K and V: as many whole tiles as the cache
+ * holds panels for, at least one, at most ATTN__MACRO_ROWS. */
+static int64_t macro_rows(const attn_desc *d, attn__tile_shape tile)
+{
+    const int64_t rows = (int64_t)tile.tile_rows;
+    const int64_t width = d->dim_qk / 2 + d->dim_v / 2 + 1; /* may be huge */
+    const int64_t fit = PANEL_BYTES / 2 / (int64_t)tile.real_size / width;
+
+    return attn__max_i64(rows, attn__min_i64(ATTN__MACRO_ROWS, fit) / rows *
+                                   rows);
+}
+
+attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag)
+{
+    for (int pass = 0; pass < ATTN__N_PASSES; pass++) {
+        plan->kernel[pass] = best_kernel((attn__pass)pass, &plan->desc);
+        ATTN__REQUIRE(plan->kernel[pass] >= 0, diag, ATTN_E_UNSUPPORTED,
+                      "dtype", "no kernel of this build takes %s",
+                      attn_dtype_name(plan->desc.dtype));
+    }
+    plan->macro_rows = macro_rows(
+        &plan->desc, attn__kernels[plan->kernel[ATTN__PASS_fwd]].tile);
+    return ATTN_OK;
+}
+
+attn_status attn_plan_init(attn_plan *plan, const attn_desc *desc,
+                           attn_diag *diag)
+{
+    attn__plan body;
+    attn_workspace unused;
+
+    ATTN__REQUIRE(plan, diag, ATTN_E_ARG, "plan", "must not be NULL");
+    ATTN__REQUIRE(desc, diag, ATTN_E_ARG, "desc", "must not be NULL");
+    ATTN__TRY(attn__desc_validate(desc, diag));
+    memset(&body, 0, sizeof body);
+    body.mark = ATTN__PLAN_MARK;
+    body.desc = *desc;
+    ATTN__TRY(attn__plan_choose(&body, diag));
+    for (int pass = ATTN_FORWARD; pass <= ATTN_WEIGHTS; pass++)
+        ATTN__REQUIRE(attn__workspace_of(&body, (attn_pass)pass, 1, &unused),
+                      diag, ATTN_E_OVERFLOW, "dim_qk",
+                      "the workspace for dim_qk = %lld, dim_v = %lld overflows",
+                      (long long)desc->dim_qk, (long long)desc->dim_v);
+    memset(plan, 0, sizeof *plan);
+    memcpy(plan, &body, sizeof body);
+    return attn__ok(diag);
+}
+
+attn_status attn__plan_open(const attn_plan *plan, attn__plan *body,
+                            attn_diag *diag)
+{
+    ATTN__REQUIRE(plan, diag, ATTN_E_ARG, "plan", "must not be NULL");
+    memcpy(body, plan, sizeof *body);
+    ATTN__REQUIRE(body->mark == ATTN__PLAN_MARK, diag, ATTN_E_ARG, "plan",
+                  "was not made by attn_plan_init of this version");
+    return ATTN_OK;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every hidden choice of a plan, in words. */
+#include "plan/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+typedef struct text {
+    char *at;
+    size_t size, used;
+} text;
+
+static void add(text *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(text *t, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(t->used < t->size ? t->at + t->used : NULL,
+                  t->used < t->size ? t->size - t->used : 0, format, args);
+    va_end(args);
+    t->used += n > 0 ? (size_t)n : 0;
+}
+
+static const char *reason(const attn__plan *plan, const attn__kernel_row *row)
+{
+    const attn__cpu *cpu = attn__cpu_facts();
+
+    if (plan->desc.isa_limit != ATTN_ISA_BEST &&
+        plan->desc.isa_limit < cpu->isa)
+        return "best below isa_limit";
+    return row->isa == cpu->isa ? "the level of this CPU"
+                                : "best that this build has for this CPU";
+}
+
+size_t attn_plan_describe(const attn_plan *plan, char *buffer, size_t size)
+{
+    static const char *const passes[] = {"forward", "backward", "weights"};
+    text t = {buffer, size, 0};
+    attn__plan body;
+
+    if (size > 0)
+        buffer[0] = '\0';
+    if (attn__plan_open(plan, &body, NULL) != ATTN_OK) {
+        add(&t, "not a plan\n");
+        return t.used;
+    }
+    for (int pass = 0; pass < ATTN__N_PASSES; pass++) {
+        const attn__kernel_row *row = &attn__kernels[body.kernel[pass]];
+
+        add(&t, "kernel %s: tile of %zu rows, %s accumulators; %s\n",
+            row->name, row->tile.tile_rows,
+            row->tile.real_size == 8 ? "fp64" : "fp32", reason(&body, row));
+    }
+    add(&t, "keys in blocks of %d from key 0; %lld rows share a pass\n",
+        ATTN__BLOCK_KEYS, (long long)body.macro_rows);
+    for (int pass = 0; pass < 3; pass++) {
+        attn_workspace w;
+
+        if (attn__workspace_of(&body, (attn_pass)pass, 1, &w))
+            add(&t, "workspace %s: %zu bytes shared + %zu a thread\n",
+                passes[pass], w.shared, w.slot);
+    }
+    return t.used;
+}

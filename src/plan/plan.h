@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the bytes of an attn_plan mean. */
+#ifndef ATTN_PLAN_PLAN_H
+#define ATTN_PLAN_PLAN_H
+
+#include "attn.h"
+#include "kernels/kernels.h"
+
+/* Tells a plan of this version from arbitrary bytes. */
+#define ATTN__PLAN_MARK (UINT64_C(0x6174746e706c616e) ^ sizeof(attn__plan))
+
+typedef struct attn__plan {
+    uint64_t mark;
+    attn_desc desc;
+    int64_t macro_rows;            /* rows of one unit of forward and dq */
+    int16_t kernel[ATTN__N_PASSES]; /* rows of kernels.def */
+} attn__plan;
+
+_Static_assert(sizeof(attn__plan) <= sizeof(attn_plan), "a plan must fit");
+
+/* Copy the body out of `plan`; E_ARG if it was not made by attn_plan_init. */
+attn_status attn__plan_open(const attn_plan *plan, attn__plan *body,
+                            attn_diag *diag);
+
+/* Every rule that a descriptor must keep, in the order of its fields. */
+attn_status attn__desc_validate(const attn_desc *desc, attn_diag *diag);
+
+/* Kernels and tile counts for a valid descriptor. */
+attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag);
+
+/* The workspace of a pass; false where a size overflows. */
+bool attn__workspace_of(const attn__plan *plan, attn_pass pass,
+                        int64_t threads, attn_workspace *workspace);
+
+/* Rows of the arrays of per-row sums that backward keeps. */
+static inline int64_t attn__rows_per_head(const attn_desc *d)
+{
+    if (!(d->inputs & ATTN_WITH_VARLEN))
+        return d->len_q;
+    return d->total_q ? d->total_q : d->batch * d->len_q;
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How much memory a run needs: a shared part (per-row sums of backward) and a
+ * slot per thread, counted by the same functions that kernels divide it with.
+ */
+#include "core/diag.h"
+#include "plan/plan.h"
+
+#include <string.h>
+
+static attn__tile_shape tile_of(const attn__plan *plan, attn__pass pass)
+{
+    return attn__kernels[plan->kernel[pass]].tile;
+}
+
+static bool forward_bytes(const attn__plan *plan, attn__pass pass,
+                          size_t *slot)
+{
+    attn__arena arena = {NULL, 0, false};
+    attn__slot unused;
+
+    memset(&unused, 0, sizeof unused);
+    attn__forward_slot(&arena, &unused, tile_of(plan, pass),
+                       (size_t)plan->macro_rows, (size_t)plan->desc.dim_qk,
+                       (size_t)plan->desc.dim_v);
+    *slot = arena.used;
+    return !arena.overflow;
+}
+
+/* The largest of the three kernels' slots. */
+static bool backward_bytes(const attn__plan *plan, size_t *slot)
+{
+    const size_t dim_qk = (size_t)plan->desc.dim_qk;
+    const size_t dim_v = (size_t)plan->desc.dim_v;
+    attn__arena arenas[3] = {{NULL, 0, false}, {NULL, 0, false},
+                             {NULL, 0, false}};
+    attn__slot unused;
+
+    memset(&unused, 0, sizeof unused);
+    attn__dq_slot(&arenas[0], &unused, tile_of(plan, ATTN__PASS_dq),
+                  (size_t)plan->macro_rows, dim_qk, dim_v);
+    attn__dkv_slot(&arenas[1], &unused, tile_of(plan, ATTN__PASS_dkv), dim_qk,
+                   dim_v);
+    attn__dbias_slot(&arenas[2], &unused, tile_of(plan, ATTN__PASS_dbias),
+                     dim_qk, dim_v);
+    *slot = 0;
+    for (size_t i = 0; i < 3; i++) {
+        if (arenas[i].overflow)
+            return false;
+        if (arenas[i].used > *slot)
+            *slot = arenas[i].used;
+    }
+    return true;
+}
+
+/* One double per row for each of dsinks and dslopes that may be asked for. */
+static bool shared_bytes(const attn_desc *d, size_t *shared)
+{
+    const size_t arrays = (d->inputs & ATTN_WITH_SINKS ? 1u : 0u) +
+                          (d->inputs & ATTN_WITH_ALIBI ? 1u : 0u);
+    const size_t batch =
+        d->inputs & ATTN_WITH_VARLEN ? 1 : (size_t)d->batch;
+    size_t bytes;
+
+    return attn__mul_size(batch, (size_t)d->heads_q, &bytes) &&
+           attn__mul_size(bytes, (size_t)attn__rows_per_head(d), &bytes) &&
+           attn__mul_size(bytes, arrays * sizeof(double), &bytes) &&
+           attn__align_size(bytes, ATTN__ALIGN, shared);
+}
+
+bool attn__workspace_of(const attn__plan *plan, attn_pass pass,
+                        int64_t threads, attn_workspace *workspace)
+{
+    bool fits = true;
+
+    *workspace = (attn_workspace){0, ATTN__ALIGN, 0, 0};
+    if (pass == ATTN_BACKWARD) {
+        fits = backward_bytes(plan, &workspace->slot) &&
+               shared_bytes(&plan->desc, &workspace->shared);
+    } else if (pass == ATTN_WEIGHTS) {
+        fits = forward_bytes(plan, ATTN__PASS_weights, &workspace->slot);
+    } else { /* a forward may also write weights */
+        size_t weights = 0;
+
+        fits = forward_bytes(plan, ATTN__PASS_fwd, &workspace->slot) &&
+               forward_bytes(plan, ATTN__PASS_weights, &weights);
+        if (weights > workspace->slot)
+            workspace->slot = weights;
+    }
+    return fits &&
+           attn__mul_size(workspace->slot, (size_t)threads,
+                          &workspace->size) &&
+           attn__add_size(workspace->size, workspace->shared,
+                          &workspace->size) &&
+           workspace->size <= PTRDIFF_MAX;
+}
+
+attn_status attn_plan_workspace(const attn_plan *plan, attn_pass pass,
+                                int64_t threads, attn_workspace *workspace,
+                                attn_diag *diag)
+{
+    attn__plan body;
+
+    ATTN__TRY(attn__plan_open(plan, &body, diag));
+    ATTN__REQUIRE((unsigned)pass <= ATTN_WEIGHTS, diag, ATTN_E_ARG, "pass",
+                  "%d is not forward (0), backward (1) or weights (2)",
+                  (int)pass);
+    ATTN__REQUIRE(threads >= 1 && threads <= 1024, diag, ATTN_E_ARG,
+                  "threads", "must be 1 to 1024, got %lld",
+                  (long long)threads);
+    ATTN__REQUIRE(workspace, diag, ATTN_E_ARG, "workspace",
+                  "must not be NULL");
+    ATTN__REQUIRE(attn__workspace_of(&body, pass, threads, workspace), diag,
+                  ATTN_E_OVERFLOW, "workspace",
+                  "the size for %lld threads overflows", (long long)threads);
+    return attn__ok(diag);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Outputs must not share memory with anything else of the call: the order of
+ * reads and writes is nobody's business. */
+#include "core/diag.h"
+#include "run/args.h"
+
+#define MAX_VIEWS 24
+
+typedef struct views {
+    attn_input view[MAX_VIEWS];
+    const char *name[MAX_VIEWS];
+    int n_outputs, n; /* outputs come first */
+} views;
+
+static void add(views *v, attn_input t, const char *name)
+{
+    if (!attn__given(&t))
+        return;
+    v->view[v->n] = t;
+    v->name[v->n++] = name;
+}
+
+static void add_outputs(views *v, const checker *c, const attn_tensor *out)
+{
+    const attn_args *a = c->args;
+
+    if (c->pass == ATTN_FORWARD) {
+        add(v, attn_in(a->o), "o");
+        add(v, attn_in(a->lse), "lse");
+        add(v, attn_in(a->weights), "weights");
+        add(v, attn_in(a->entropy), "entropy");
+    } else if (c->pass == ATTN_BACKWARD) {
+        add(v, attn_in(a->dq), "dq");
+        add(v, attn_in(a->dk), "dk");
+        add(v, attn_in(a->dv), "dv");
+        add(v, attn_in(a->dbias), "dbias");
+        add(v, attn_in(a->dsinks), "dsinks");
+        add(v, attn_in(a->dslopes), "dslopes");
+    } else {
+        add(v, attn_in(*out), "out");
+    }
+    v->n_outputs = v->n;
+}
+
+static void add_inputs(views *v, const checker *c)
+{
+    const attn_args *a = c->args;
+
+    add(v, a->q, "q");
+    add(v, a->kv.k, "k");
+    add(v, a->kv.v, "v");
+    add(v, a->kv.k_lengths, "k_lengths");
+    add(v, a->kv.block_table, "block_table");
+    add(v, a->mask, "mask");
+    add(v, a->bias, "bias");
+    add(v, a->alibi_slopes, "alibi_slopes");
+    add(v, a->sinks, "sinks");
+    add(v, a->q_offset, "q_offset");
+    add(v, a->cu_seqlens_q, "cu_seqlens_q");
+    add(v, a->cu_seqlens_k, "cu_seqlens_k");
+    if (c->pass != ATTN_BACKWARD)
+        return;
+    add(v, attn_in(a->o), "o");
+    add(v, attn_in(a->lse), "lse");
+    add(v, a->d_o, "d_o");
+    add(v, a->dlse, "dlse");
+}
+
+attn_status attn__check_apart(const checker *c, const attn_tensor *out)
+{
+    views v;
+
+    v.n = 0;
+    add_outputs(&v, c, out);
+    add_inputs(&v, c);
+    for (int i = 0; i < v.n_outputs; i++) {
+        ATTN__REQUIRE(!attn__self_overlaps(&v.view[i]), c->diag, ATTN_E_ARG,
+                      v.name[i],
+                      "is an output whose strides give elements one address");
+        for (int k = i + 1; k < v.n; k++)
+            ATTN__REQUIRE(!attn__overlaps(&v.view[i], &v.view[k]), c->diag,
+                          ATTN_E_ARG, v.name[i],
+                          "is an output that shares memory with %s",
+                          v.name[k]);
+    }
+    return ATTN_OK;
+}

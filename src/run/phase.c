@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running the units of a phase: tasks draw numbers from one counter, and task
+ * i works in slot i. Which task does a unit never shows in the result, since
+ * a unit's arithmetic is its own. */
+#include "run/run.h"
+
+#include <stdatomic.h>
+
+typedef struct shared_phase {
+    const attn__phase *phase;
+    _Atomic int64_t next;
+} shared_phase;
+
+static void run_task(void *arg, int64_t index)
+{
+    shared_phase *shared = arg;
+    const attn__phase *phase = shared->phase;
+    void *slot = phase->slots + (size_t)index * phase->slot_size;
+
+    for (;;) {
+        const int64_t number =
+            atomic_fetch_add_explicit(&shared->next, 1, memory_order_relaxed);
+        attn__unit unit = {0};
+
+        if (number >= phase->n_units)
+            return;
+        if (phase->make(phase, number, &unit))
+            phase->kernel(phase->problem, &unit, slot);
+    }
+}
+
+void attn__run_phase(const attn__phase *phase, const attn_exec *exec)
+{
+    shared_phase shared = {phase, 0};
+    const int64_t tasks = attn__min_i64(exec->threads, phase->n_units);
+
+    if (tasks < 1)
+        return;
+    if (exec->parallel_for && tasks > 1) {
+        exec->parallel_for(exec->ctx, tasks, run_task, &shared);
+        return;
+    }
+    run_task(&shared, 0);
+}
+
+/* The longest sequence bounds the grid; shorter ones leave units empty. */
+static int64_t chunks_per_head(const attn__problem *p, int64_t rows_per_unit)
+{
+    const int64_t group = attn__max_i64(p->group, 1);
+    const int64_t whole = attn__ceil_div(p->len_q, rows_per_unit) * group;
+
+    /* len_q * group may not fit; ceil(len_q / n) * group does and is enough
+     * except where rows_per_unit exceeds len_q. */
+    return p->len_q <= rows_per_unit
+               ? attn__ceil_div(p->len_q * group, rows_per_unit)
+               : whole;
+}
+
+int64_t attn__row_units(const attn__problem *p, int64_t rows_per_unit)
+{
+    return chunks_per_head(p, rows_per_unit) * p->heads_kv * p->batch;
+}
+
+bool attn__make_row_unit(const attn__phase *phase, int64_t index,
+                         attn__unit *unit)
+{
+    const attn__problem *p = phase->problem;
+    const int64_t heads = p->heads_kv * p->batch;
+    const int64_t chunk = phase->n_units / heads - 1 - index / heads;
+    int64_t rows;
+
+    unit->b = index % heads / p->heads_kv;
+    unit->kv_head = index % heads % p->heads_kv;
+    unit->head0 = unit->kv_head * p->group;
+    unit->out_head = unit->head0;
+    unit->n_heads = p->group;
+    rows = attn__sequence_of(p, unit->b).len_q * p->group;
+    unit->row0 = chunk * phase->rows_per_unit;
+    unit->row1 = attn__min_i64(unit->row0 + phase->rows_per_unit, rows);
+    return unit->row0 < unit->row1;
+}

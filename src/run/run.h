@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the public calls and the kernels: checked arguments, the resolved
+ * problem, and phases of units. */
+#ifndef ATTN_RUN_RUN_H
+#define ATTN_RUN_RUN_H
+
+#include "attn.h"
+#include "kernels/kernels.h"
+#include "plan/plan.h"
+
+/* Check everything that a call of `pass` brings against the plan, contents of
+ * index arrays included, and resolve it. `out` is the array of attn_weights,
+ * else NULL. Nothing is written anywhere but to *problem. */
+attn_status attn__args_check(const attn__plan *plan, const attn_args *args,
+                             attn_pass pass, const attn_tensor *out,
+                             const attn_rows *rows, attn__problem *problem,
+                             attn_diag *diag);
+
+/* Views of inputs and outputs as kernels take them. `axes` right-aligned axes
+ * are wanted; an axis of size 1 where `broadcast` is set gets stride 0. */
+attn__view attn__view_of(const attn_input *t, bool broadcast);
+attn__target attn__target_of(const attn_tensor *t);
+
+/* Check exec and its workspace for a pass. */
+attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
+                             const attn_exec *exec, attn_workspace *need,
+                             attn_diag *diag);
+
+/* One parallel pass over numbered units: `make` fills in unit `index` and
+ * returns whether it has any work; `kernel` does it. */
+typedef struct attn__phase {
+    const attn__problem *problem;
+    attn__kernel *kernel;
+    bool (*make)(const struct attn__phase *phase, int64_t index,
+                 attn__unit *unit);
+    int64_t n_units;
+    int64_t rows_per_unit;
+    const attn_rows *rows; /* of attn_weights */
+    char *slots;
+    size_t slot_size;
+} attn__phase;
+
+void attn__run_phase(const attn__phase *phase, const attn_exec *exec);
+
+/* Units of rows: every (batch, KV head, chunk of rows), later rows first
+ * because under a causal mask they cost most. */
+int64_t attn__row_units(const attn__problem *p, int64_t rows_per_unit);
+bool attn__make_row_unit(const attn__phase *phase, int64_t index,
+                         attn__unit *unit);
+
+/* The phases of weights and entropy that follow a forward. */
+void attn__run_weights(const attn__plan *plan, const attn__problem *problem,
+                       const attn_rows *rows, const attn_exec *exec,
+                       char *slots, size_t slot_size);
+
+#endif
