@@ -48,6 +48,7 @@ static void walk_on(walk *w)
     }
 }
 
+/* Reverse the bytes of each of n elements. */
 static void swap_bytes(uint8_t *data, int64_t n, int64_t size)
 {
     for (int64_t i = 0; i < n; i++, data += size) {
@@ -110,6 +111,8 @@ static attn_status convert(const attn__npy_type *type, const uint8_t *from,
     return ATTN_OK;
 }
 
+/* n elements of the piece to their places. In Fortran order they are converted
+ * to `scratch` first, and then spread. */
 static attn_status place(const attn__npy_header *header, const uint8_t *piece,
                          int64_t n, walk *w, attn_array *array, void *scratch,
                          const char *name, attn_diag *diag)
@@ -131,6 +134,8 @@ static attn_status place(const attn__npy_header *header, const uint8_t *piece,
     return ATTN_OK;
 }
 
+/* The same for strings: the text goes to *pool in the order of the file, the
+ * pointers to their places. */
 static attn_status place_text(const attn__npy_header *header,
                               const uint8_t *piece, int64_t n, walk *w,
                               attn_array *array, char **pool, const char *name,
@@ -173,6 +178,8 @@ static attn_status allocate_text(const attn__npy_header *header,
     return ATTN_OK;
 }
 
+/* count elements of the loaded type. Only integers of fewer than 8 bytes grow,
+ * so this is at most 8 times what the file's own size has justified. */
 static attn_status allocate_data(const attn__npy_header *header,
                                  attn_array *array, const char *name,
                                  attn_diag *diag)
@@ -190,6 +197,8 @@ static attn_status allocate_data(const attn__npy_header *header,
     return ATTN_OK;
 }
 
+/* All the data, per_piece elements at a time. `piece` has room for them as
+ * they are in the file, and behind that for the scratch of `place`. */
 static attn_status read_pieces(attn__stream *stream,
                                const attn__npy_header *header,
                                attn_array *array, uint8_t *piece,

@@ -16,7 +16,8 @@
 #include "io/reader.h"
 #include "io/zip_directory.h"
 
-/* file->state. */
+/* file->state. A read that fails is remembered, because libzip would tell us
+ * no more than that one did. */
 typedef struct npz {
     attn__zip_directory directory;
     zip_t *archive;
@@ -66,6 +67,7 @@ static zip_int64_t source_error(void *data, zip_uint64_t n)
     return (zip_int64_t)sizeof codes;
 }
 
+/* The callback that makes a zip_source of our file: reading and seeking. */
 static zip_int64_t source_command(void *context, void *data, zip_uint64_t n,
                                   zip_source_cmd_t command)
 {
@@ -119,6 +121,7 @@ static attn_status zip_failure(const npz *state, zip_error_t *error,
                       zip_error_strerror(error));
 }
 
+/* Let libzip read the archive. Its source lives as long as the archive. */
 static attn_status open_archive(npz *state, attn_diag *diag)
 {
     zip_error_t error;
@@ -198,6 +201,7 @@ static attn_status end_member(member_stream *s, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* Start reading member `index`; the caller closes s->member. */
 static attn_status open_member(npz *state, int64_t index, const char *name,
                                member_stream *s, attn_diag *diag)
 {
@@ -257,6 +261,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* "q" and "q.npy" are different members and the same array. */
 static attn_status check_names(const attn_file *file, attn_diag *diag)
 {
     const size_t n = (size_t)file->n;

@@ -173,6 +173,8 @@ static attn_status write_central(writer *w, const member *m, attn_diag *diag)
     return put(w, header, p, diag);
 }
 
+/* The end record of a directory that began at `begin`; before it, if a number
+ * is too large, its 64-bit double with a locator. */
 static attn_status write_end(writer *w, int64_t begin, attn_diag *diag)
 {
     const int64_t end = w->at, size = end - begin;
@@ -247,6 +249,8 @@ static attn_status check_names(const attn_array *arrays, int64_t n,
     return status;
 }
 
+/* All that the headers of a member need: its layout, and by a first walk over
+ * the data its CRC. */
 static attn_status prepare(const attn_array *array, member *m, crc_sink *crc,
                            attn_diag *diag)
 {

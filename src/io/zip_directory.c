@@ -98,6 +98,8 @@ bool attn__zip_name_stays_inside(const char *name)
     }
 }
 
+/* Copy the name text[0..n-1] into m. A name that is not ASCII must be marked as
+ * UTF-8, since it would otherwise be in a code page nobody knows. */
 static attn_status take_name(const uint8_t *text, size_t n, unsigned flags,
                              attn__zip_member *m, attn_diag *diag)
 {
@@ -117,11 +119,13 @@ static attn_status take_name(const uint8_t *text, size_t n, unsigned flags,
         ATTN__REQUIRE(text[i] < 0x80 || flags & ATTN__ZIP_UTF8, diag,
                       ATTN_E_UNSUPPORTED, m->name,
                       "has a name that is not marked as UTF-8");
-    ATTN__REQUIRE(attn__zip_name_stays_inside(m->name), diag, ATTN_E_FORMAT, m->name,
-                  "has a name that leads out of the archive");
+    ATTN__REQUIRE(attn__zip_name_stays_inside(m->name), diag, ATTN_E_FORMAT,
+                  m->name, "has a name that leads out of the archive");
     return ATTN_OK;
 }
 
+/* Whether we read this kind of member at all, and whether its sizes are such
+ * as its method can have. */
 static attn_status check_kind(const attn__zip_member *m, attn_diag *diag)
 {
     ATTN__REQUIRE(!(m->flags & ATTN__ZIP_ENCRYPTED), diag, ATTN_E_UNSUPPORTED,
@@ -184,6 +188,7 @@ static bool agrees(uint64_t local, uint64_t central, unsigned flags)
     return local == central || (flags & ATTN__ZIP_DESCRIPTOR && local == 0);
 }
 
+/* The local header says what the directory says. local[] holds all of it. */
 static attn_status compare_local(const uint8_t *local, size_t n_name,
                                  size_t n_extra, const attn__zip_member *m,
                                  attn_diag *diag)
@@ -243,6 +248,7 @@ static int by_begin(const void *a, const void *b)
     return ((*x)->begin > (*y)->begin) - ((*x)->begin < (*y)->begin);
 }
 
+/* No two members share a byte. Gaps are legal: data descriptors lie there. */
 static attn_status check_apart(const attn__zip_directory *directory,
                                attn_diag *diag)
 {
@@ -281,6 +287,7 @@ static attn_status parse_all(const uint8_t *at, int64_t size,
     return ATTN_OK;
 }
 
+/* Read the directory and parse its records into fresh members. */
 static attn_status read_central(const attn__source *source,
                                 const attn__zip_end *end,
                                 attn__zip_directory *directory, attn_diag *diag)

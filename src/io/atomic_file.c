@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Atomic replacement of a file, by rename(2) in one folder. */
-#include "io/output.h"
+#include "io/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

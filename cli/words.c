@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parsing command lines, and printing help from the same tables. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "words.h"
+
+#define HELP_COLUMN 30
+
+/* ------------------------------------------------------------------- help */
+
+static void print_option(const cli_option *o)
+{
+    char words[128];
+    const char *line = o->help;
+    const int one_letter = o->name[1] == '\0';
+
+    /* "-o X", but "--scale=X". */
+    snprintf(words, sizeof words, "  %s%s%s%s", one_letter ? "-" : "--",
+             o->name, one_letter && o->value ? " " : "",
+             !o->value ? "" : one_letter ? o->value + 1 : o->value);
+    printf("%-*s", HELP_COLUMN, words);
+    if (strlen(words) >= HELP_COLUMN)
+        printf("\n%*s", HELP_COLUMN, "");
+    while (*line) {
+        const int n = (int)strcspn(line, "\n");
+
+        printf("%.*s\n", n, line);
+        line += n + (line[n] == '\n');
+        if (*line)
+            printf("%*s", HELP_COLUMN, "");
+    }
+}
+
+static void print_help(const cli_usage *usage)
+{
+    printf("usage: %s\n\n%s", usage->synopsis, usage->about);
+    for (size_t g = 0; g < usage->n_groups; g++) {
+        printf("\n%s\n", usage->groups[g].title);
+        for (size_t i = 0; i < usage->groups[g].n; i++)
+            print_option(&usage->groups[g].options[i]);
+    }
+}
+
+/* ---------------------------------------------------------------- parsing */
+
+static const cli_option *find(const cli_usage *usage, const char *name,
+                              size_t n, void **target)
+{
+    for (size_t g = 0; g < usage->n_groups; g++) {
+        const cli_group *group = &usage->groups[g];
+
+        for (size_t i = 0; i < group->n; i++) {
+            const cli_option *o = &group->options[i];
+
+            if (strlen(o->name) == n && memcmp(o->name, name, n) == 0) {
+                *target = group->target;
+                return o;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The option at argv[*i]; *i moves on if its value is the next word. */
+static int take_option(const cli_usage *usage, int argc, char **argv, int *i)
+{
+    const char *word = argv[*i];
+    const bool is_long = word[1] == '-';
+    const char *name = word + (is_long ? 2 : 1);
+    const size_t n = is_long ? strcspn(name, "=") : 1;
+    const char *value = NULL;
+    void *target = NULL;
+    const cli_option *o = find(usage, name, n, &target);
+
+    if (!o || (is_long && n == 1))
+        return cli_fail(CLI_USAGE, "%.*s: no such option (attn %s --help "
+                        "lists them)", (int)(n + (is_long ? 2 : 1)), word,
+                        argv[0]);
+    if (is_long && name[n] == '=')
+        value = name + n + 1;
+    else if (!is_long && name[1])
+        value = name + 1; /* -oOUT */
+    if (value && !o->value)
+        return cli_fail(CLI_USAGE, "--%s: takes no value, got '%s'", o->name,
+                        value);
+    if (!value && o->value && o->value[0] == '=') {
+        if (*i + 1 == argc)
+            return cli_fail(CLI_USAGE, "%s: needs a value, %s%s", word,
+                            o->name, o->value);
+        value = argv[++*i];
+    }
+    return o->set(target, o->name, value);
+}
+
+int cli_parse(const cli_usage *usage, int argc, char **argv, int *n)
+{
+    bool options = true;
+    int code = CLI_GO, operands = 1;
+
+    for (int i = 1; i < argc && code == CLI_GO; i++) {
+        char *word = argv[i];
+
+        if (!options || word[0] != '-' || word[1] == '\0') {
+            argv[operands++] = word;
+        } else if (strcmp(word, "--") == 0) {
+            options = false;
+        } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            print_help(usage);
+            code = CLI_OK;
+        } else {
+            code = take_option(usage, argc, argv, &i);
+        }
+    }
+    *n = operands - 1;
+    for (int i = 0; i < *n; i++)
+        argv[i] = argv[i + 1];
+    return code;
+}
+
+/* ----------------------------------------------------------------- values */
+
+int cli_number(const char *name, const char *text, double *value)
+{
+    char *end;
+
+    *value = strtod(text, &end);
+    if (end == text || *end || strchr(" \t\n\v\f\r", text[0]))
+        return cli_fail(CLI_USAGE, "--%s: '%s' is not a number", name, text);
+    return CLI_GO;
+}
+
+int cli_integer(const char *name, const char *text, int64_t least,
+                int64_t most, int64_t *value)
+{
+    char *end;
+
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    if (end == text || *end || strchr(" \t\n\v\f\r", text[0]))
+        return cli_fail(CLI_USAGE, "--%s: '%s' is not an integer", name, text);
+    if (errno == ERANGE || *value < least || *value > most)
+        return cli_fail(CLI_USAGE, "--%s: %s is not in %lld to %lld", name,
+                        text, (long long)least, (long long)most);
+    return CLI_GO;
+}
+
+int cli_choice(const char *name, const char *text, const char *const *words,
+               int n, int *value)
+{
+    char list[128] = "";
+
+    for (int i = 0; i < n; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *value = i;
+            return CLI_GO;
+        }
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s",
+                 i == 0 ? "" : i == n - 1 ? " or " : ", ", words[i]);
+    }
+    return cli_fail(CLI_USAGE, "--%s: '%s' is not %s", name, text, list);
+}
+
+int cli_split(char *text, char separator, char **parts, int n)
+{
+    int found = 0;
+
+    for (;;) {
+        char *end = strchr(text, separator);
+
+        if (found == n)
+            return n + 1;
+        parts[found++] = text;
+        if (!end)
+            return found;
+        *end = '\0';
+        text = end + 1;
+    }
+}
