@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Printing who attends whom. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,12 @@
 #include "words.h"
 
 #define LEAST 0.1    /* weights below it are noise to the eye */
-#define SHARPEST 4   /* heads shown if none are asked for */
+#define CHOSEN 2     /* heads shown if none are asked for */
 #define INK "\033[1m"
 #define PLAIN "\033[0m"
 
 typedef struct matrix {
-    const attn_array *weights, *entropy, *tokens;
+    const attn_array *weights, *tokens;
     int64_t batch, heads, len_q, len_k;
     int width; /* of the longest token, in columns */
     bool colour;
@@ -107,31 +108,52 @@ static void print_head(const matrix *m, int64_t b, int64_t h)
     }
 }
 
-static double mean_entropy(const matrix *m, int64_t b, int64_t h)
+/* How much the rows of a head differ: the mean over queries of the largest
+ * excess of a weight over its key's mean. A head whose rows all look at one
+ * token, as many do at the first, has none. */
+static double contrast(const matrix *m, int64_t b, int64_t h)
 {
-    double sum = 0;
+    const int64_t first = (b * m->heads + h) * m->len_q;
+    double *mean = calloc((size_t)m->len_k + 1, sizeof *mean), sum = 0;
 
-    for (int64_t i = 0; i < m->len_q; i++)
-        sum += attn_array_value(m->entropy, (b * m->heads + h) * m->len_q + i);
-    return sum / (double)m->len_q;
+    for (int64_t i = 0; mean && i < m->len_q; i++)
+        for (int64_t j = 0; j < m->len_k; j++)
+            mean[j] += attn_array_value(m->weights,
+                                        (first + i) * m->len_k + j) /
+                       (double)m->len_q;
+    for (int64_t i = 0; mean && i < m->len_q; i++) {
+        double most = 0;
+
+        for (int64_t j = 0; j < m->len_k; j++)
+            most = fmax(most, attn_array_value(m->weights,
+                                               (first + i) * m->len_k + j) -
+                                  mean[j]);
+        sum += most;
+    }
+    free(mean);
+    return sum;
 }
 
-/* Those heads of batch b whose rows look at the fewest keys, ascending. */
-static void choose(const matrix *m, int64_t b, cli_shown *shown)
+/* The heads of batch b with the most contrast, ascending. */
+static int choose(const matrix *m, int64_t b, cli_shown *shown)
 {
+    double *value = calloc((size_t)m->heads + 1, sizeof *value);
+
+    if (!value)
+        return cli_no_memory();
+    for (int64_t h = 0; h < m->heads; h++)
+        value[h] = contrast(m, b, h);
     shown->n = 0;
     for (int64_t h = 0; h < m->heads; h++) {
-        int sharper = 0;
+        int above = 0;
 
-        for (int64_t g = 0; g < m->heads; g++) {
-            const double eg = mean_entropy(m, b, g);
-            const double eh = mean_entropy(m, b, h);
-
-            sharper += eg < eh || (eg == eh && g < h);
-        }
-        if (sharper < SHARPEST)
+        for (int64_t g = 0; g < m->heads; g++)
+            above += value[g] > value[h] || (value[g] == value[h] && g < h);
+        if (above < CHOSEN)
             shown->heads[shown->n++] = h;
     }
+    free(value);
+    return CLI_GO;
 }
 
 /* The axes of the weights and of the tokens. */
@@ -159,11 +181,10 @@ static int measure(matrix *m)
     return CLI_GO;
 }
 
-int cli_print_attends(const attn_array *weights, const attn_array *entropy,
-                      const attn_array *tokens, const cli_shown *shown)
+int cli_print_attends(const attn_array *weights, const attn_array *tokens,
+                      const cli_shown *shown)
 {
-    matrix m = {.weights = weights, .entropy = entropy, .tokens = tokens,
-                .colour = cli_colour()};
+    matrix m = {.weights = weights, .tokens = tokens, .colour = cli_colour()};
     cli_shown chosen = *shown;
 
     if (measure(&m) != CLI_GO)
@@ -174,13 +195,13 @@ int cli_print_attends(const attn_array *weights, const attn_array *entropy,
                             "%lld heads of q", (long long)shown->heads[i],
                             (long long)m.heads);
     printf("\nwho attends whom (weights of %.1f and more", LEAST);
-    if (shown->n == 0 && m.heads > SHARPEST)
-        printf("; the %d sharpest of %lld heads", SHARPEST,
+    if (shown->n == 0 && m.heads > CHOSEN)
+        printf("; %d of %lld heads, --show=H,H,... for others", CHOSEN,
                (long long)m.heads);
     puts(")");
     for (int64_t b = 0; b < m.batch; b++) {
-        if (shown->n == 0)
-            choose(&m, b, &chosen);
+        if (shown->n == 0 && choose(&m, b, &chosen) != CLI_GO)
+            return CLI_INPUT;
         for (int i = 0; i < chosen.n; i++)
             print_head(&m, b, chosen.heads[i]);
     }

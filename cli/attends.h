@@ -9,7 +9,7 @@
 
 #define CLI_MAX_SHOWN 64
 
-/* Heads to print; n = 0: the sharpest few. */
+/* Heads to print; n = 0: the few whose rows differ most. */
 typedef struct cli_shown {
     int64_t heads[CLI_MAX_SHOWN];
     int n;
@@ -22,11 +22,10 @@ int cli_shown_parse(const char *name, const char *text, cli_shown *shown);
  * weight is at least 0.1, largest first.
  *
  *   weights  (B, H, Lq, Lk) or less the axes that q lacks
- *   entropy  (B, H, Lq), likewise
  *   tokens   text, (Lk) or (B, Lk); where Lq = Lk they name the queries too
  *
  * CLI_GO or an exit code. */
-int cli_print_attends(const attn_array *weights, const attn_array *entropy,
-                      const attn_array *tokens, const cli_shown *shown);
+int cli_print_attends(const attn_array *weights, const attn_array *tokens,
+                      const cli_shown *shown);
 
 #endif

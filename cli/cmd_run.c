@@ -67,7 +67,7 @@ static const cli_option options[] = {
     {"weights", NULL,
      "also weights and entropy; and with tokens, print who\n"
      "attends whom", set_weights},
-    {"show", "=H,H,...", "the heads that are printed; default the sharpest",
+    {"show", "=H,H,...", "the heads printed; default those with most contrast",
      set_show},
     {"grad", NULL, "also gradients, from do and dlse", set_grad},
     {"loss", "=half-square", "gradients of half the square of o, without do",
@@ -140,6 +140,7 @@ static int write_output(const cli_problem *p, const run_options *r)
 static int report(cli_problem *p, const run_options *r)
 {
     const attn_array *tokens = cli_input(p->inputs, "tokens");
+    int code;
 
     if (r->output)
         return write_output(p, r);
@@ -152,11 +153,8 @@ static int report(cli_problem *p, const run_options *r)
     cli_print_arrays(p->outputs, p->n_outputs);
     if (!r->weights || !tokens)
         return CLI_OK;
-    return cli_print_attends(cli_output(p, "weights"),
-                             cli_output(p, "entropy"), tokens,
-                             &r->shown) == CLI_GO
-               ? CLI_OK
-               : CLI_USAGE;
+    code = cli_print_attends(cli_output(p, "weights"), tokens, &r->shown);
+    return code == CLI_GO ? CLI_OK : code;
 }
 
 int cmd_run(int argc, char **argv)

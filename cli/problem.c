@@ -170,7 +170,8 @@ static void describe(cli_problem *p)
         const attn_array *cu_k = cli_input(p->inputs, "cu_seqlens_k");
 
         attn_desc_init(d, p->q->dtype, cu_q->count - 1, q.shape[1], k.shape[1],
-                       cli_longest(cu_q), cli_longest(cu_k), q.shape[2], v.shape[2]);
+                       cli_longest(cu_q), cli_longest(cu_k), q.shape[2],
+                       v.shape[2]);
         d->total_q = q.shape[0];
     } else {
         attn_desc_init(d, p->q->dtype, q.shape[0], q.shape[1], k.shape[1],
