@@ -12,7 +12,7 @@
 #include "attn.h"
 #include "core/checked.h"
 
-/* Uninitialised memory, or NULL. Zero bytes give a pointer that may be freed. */
+/* Uninitialised memory, or NULL. Zero bytes give a pointer to be freed. */
 static inline void *attn__alloc(size_t size)
 {
     return attn_realloc(NULL, size);

@@ -3,8 +3,6 @@
  * kernels.def as a table. */
 #include "kernels/kernels.h"
 
-#include <stdio.h>
-
 #define DTYPE_f64 ATTN_F64
 #define DTYPE_f32 ATTN_F32
 #define DTYPE_bf16 ATTN_BF16
@@ -29,23 +27,3 @@ const attn__kernel_row attn__kernels[] = {
 };
 
 const size_t attn__n_kernels = sizeof attn__kernels / sizeof attn__kernels[0];
-
-size_t attn_kernels_describe(char *text, size_t size)
-{
-    const attn__cpu *cpu = attn__cpu_facts();
-    size_t used = 0;
-
-    for (size_t i = 0; i < attn__n_kernels; i++) {
-        const attn__kernel_row *row = &attn__kernels[i];
-        const int n = snprintf(
-            used < size ? text + used : NULL, used < size ? size - used : 0,
-            "%-20s %-6s tile %2zu rows, budget %.2g, %s\n", row->name,
-            attn_isa_name(row->isa), row->tile.tile_rows, row->budget,
-            (row->needs & ~cpu->features) ? "not on this CPU"
-            : row->isa > cpu->isa         ? "above ATTN_ISA"
-                                          : "available");
-
-        used += n > 0 ? (size_t)n : 0;
-    }
-    return used;
-}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every hidden choice of a plan, in words. */
+ * Every hidden choice of a plan, and every kernel that there is to choose from,
+ * in words. */
 #include "plan/plan.h"
 
 #include <stdarg.h>
@@ -64,6 +65,25 @@ size_t attn_plan_describe(const attn_plan *plan, char *buffer, size_t size)
         if (attn__workspace_of(&body, (attn_pass)pass, 1, &w))
             add(&t, "workspace %s: %zu bytes shared + %zu a thread\n",
                 passes[pass], w.shared, w.slot);
+    }
+    return t.used;
+}
+
+size_t attn_kernels_describe(char *buffer, size_t size)
+{
+    const attn__cpu *cpu = attn__cpu_facts();
+    text t = {buffer, size, 0};
+
+    if (size > 0)
+        buffer[0] = '\0';
+    for (size_t i = 0; i < attn__n_kernels; i++) {
+        const attn__kernel_row *row = &attn__kernels[i];
+
+        add(&t, "%-20s %-6s tile %2zu rows, budget %.2g, %s\n", row->name,
+            attn_isa_name(row->isa), row->tile.tile_rows, row->budget,
+            (row->needs & ~cpu->features) ? "not on this CPU"
+            : row->isa > cpu->isa         ? "above ATTN_ISA"
+                                          : "available");
     }
     return t.used;
 }

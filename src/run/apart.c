@@ -3,7 +3,7 @@
  * Outputs must not share memory with anything else of the call: the order of
  * reads and writes is nobody's business. */
 #include "core/diag.h"
-#include "run/args.h"
+#include "run/checker.h"
 
 #define MAX_VIEWS 24
 

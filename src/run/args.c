@@ -3,7 +3,7 @@
  * Checking what a call brings against its plan: presence, types, shapes,
  * contents of the index arrays, and that outputs share no memory. Field names
  * are those of attn.h. */
-#include "run/args.h"
+#include "run/checker.h"
 
 #include "core/diag.h"
 

@@ -3,7 +3,7 @@
  * The dropout mask as an array, from the counters that kernels use. */
 #include "core/diag.h"
 #include "core/philox.h"
-#include "run/args.h"
+#include "run/checker.h"
 
 static attn_status check_reach(const attn_tensor *out, const int64_t *start,
                                attn_diag *diag)

@@ -3,7 +3,7 @@
  * Appending rows to a KV cache, contiguous or paged. Rows move as bytes; the
  * lengths stay the caller's. */
 #include "core/diag.h"
-#include "run/args.h"
+#include "run/checker.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  * A part with lse = -inf saw nothing and weighs nothing, whatever its o. */
 #include "core/diag.h"
 #include "kernels/real_math.h"
-#include "run/args.h"
+#include "run/checker.h"
 #include "run/element.h"
 
 static attn_status check_merge(const attn_input *o1, const attn_input *lse1,

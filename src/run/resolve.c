@@ -3,7 +3,7 @@
  * From checked arguments to the problem that kernels see: every view with the
  * four axes (batch, head, row, column), whatever the caller's layout. */
 #include "core/diag.h"
-#include "run/args.h"
+#include "run/checker.h"
 
 #include <string.h>
 

@@ -20,11 +20,15 @@ GOOD = {
     "include/README.md": README,
     "include/attn.h": HEAD + '#define ATTN_STATUS_MAP(X)  \\\n'
                              '    X(OK, 0, "success")     \\\n'
-                             '    X(E_ARG, 1, "bad")\n',
+                             '    X(E_ARG, 1, "bad")\n'
+                             "ATTN_API int attn_one(void);\n",
     "docs/README.md": README,
     "docs/errors.md": "| status | value | meaning | when |\n|---|---|---|---|\n"
                       "| `OK` | 0 | success | - |\n"
                       "| `E_ARG` | 1 | bad | - |\n",
+    "tests/README.md": README,
+    "tests/faults/README.md": README,
+    "tests/faults/scenes.c": HEAD + "QUIET(attn_one)\n",
     "src/README.md": README,
     "src/core/README.md": README,
     "src/core/one.c": HEAD + '#include "core/one.h"\n\n'
@@ -78,7 +82,7 @@ BAD = [
      "src/plan/four.c", 5, "dependency-law"),
     ("cli/five.c", '#include "core/one.h"\n', "cli/five.c", 9,
      "dependency-law"),
-    ("include/attn.h", '#include "core/one.h"\n', "include/attn.h", 7,
+    ("include/attn.h", '#include "core/one.h"\n', "include/attn.h", 8,
      "dependency-law"),
     ("src/core/one.c", "void f(void) { ab" "ort(); }\n", "src/core/one.c", 11,
      "no-exit"),
@@ -107,6 +111,8 @@ BAD = [
     ("docs/errors.md", None, "docs/errors.md", 0, "errors-in-step"),
     ("docs/errors.md", "| `E_NO` | 9 | no | - |\n", "docs/errors.md", 1,
      "errors-in-step"),
+    ("include/attn.h", "ATTN_API const char *attn_two(int two);\n",
+     "tests/faults/scenes.c", 1, "fault-scenes"),
     ("include/attn.h", '    X(E_NEW, 2, "new")\n', "docs/errors.md", 1,
      "errors-in-step"),
 ]

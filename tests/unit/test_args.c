@@ -263,7 +263,8 @@ UNIT(pointers_and_sizes_of_structs)
     attn_diag diag;
 
     assert_int_equal(attn_plan_init(&plan, &plain.desc, NULL), ATTN_OK);
-    assert_int_equal(attn_forward(NULL, &plain.args, &plain.exec, &diag), ATTN_E_ARG);
+    assert_int_equal(attn_forward(NULL, &plain.args, &plain.exec, &diag),
+                     ATTN_E_ARG);
     assert_string_equal(diag.field, "plan");
     assert_int_equal(attn_forward(&plan, NULL, &plain.exec, &diag), ATTN_E_ARG);
     assert_string_equal(diag.field, "args");
@@ -507,9 +508,9 @@ UNIT(inputs_and_outputs_of_backward)
 
 UNIT(chosen_rows)
 {
-    static const int64_t few[] = {H - 1, 0}, beyond[] = {0, H},
-                         negative[] = {-1, 0}, rows[] = {LQ - 1, LQ - 1, 0},
-                         row_beyond[] = {0, 1, LQ};
+    static const int64_t few[] = {H - 1, 0}, beyond[] = {0, H};
+    static const int64_t negative[] = {-1, 0}, row_beyond[] = {0, 1, LQ};
+    static const int64_t rows[] = {LQ - 1, LQ - 1, 0};
     const attn_rows chosen = {few, rows, 2, 3};
 
     LEGAL(WEIGHTS, c.out = (c.rows = chosen,

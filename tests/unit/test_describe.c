@@ -54,6 +54,27 @@ UNIT(any_size_of_buffer_is_safe)
     }
 }
 
+UNIT(every_kernel_is_listed_once)
+{
+    char text[16384];
+    const size_t n = attn_kernels_describe(text, sizeof text);
+    const char *at = text;
+
+    assert_true(attn__n_kernels > 0);
+    assert_in_range(n, 1, sizeof text - 1);
+    assert_int_equal(strlen(text), n);
+    assert_int_equal(attn_kernels_describe(NULL, 0), n);
+    for (size_t i = 0; i < attn__n_kernels; i++) {
+        const char *end = strchr(at, '\n');
+
+        assert_non_null(end);
+        assert_memory_equal(at, attn__kernels[i].name,
+                            strlen(attn__kernels[i].name));
+        at = end + 1;
+    }
+    assert_string_equal(at, "");
+}
+
 UNIT(what_is_no_plan_is_called_so)
 {
     attn_plan plan;
@@ -69,6 +90,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_names_kernels_tiles_and_workspace),
         cmocka_unit_test(any_size_of_buffer_is_safe),
+        cmocka_unit_test(every_kernel_is_listed_once),
         cmocka_unit_test(what_is_no_plan_is_called_so),
     };
 

@@ -30,7 +30,8 @@
 static inline V exp_tail(V r)
 {
 #if REAL_BITS == 64
-    V q = v_fma(v_set1(0x1.ad7f49a04ed4ep-26), r, v_set1(0x1.28ad69d0904ccp-22));
+    V q = v_set1(0x1.ad7f49a04ed4ep-26);
+    q = v_fma(q, r, v_set1(0x1.28ad69d0904ccp-22));
     q = v_fma(q, r, v_set1(0x1.71df255744966p-19));
     q = v_fma(q, r, v_set1(0x1.a0199a159cd55p-16));
     q = v_fma(q, r, v_set1(0x1.a01a012a5d8e6p-13));

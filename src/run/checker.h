@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The state of checking one call's arguments. */
-#ifndef ATTN_RUN_ARGS_H
-#define ATTN_RUN_ARGS_H
+#ifndef ATTN_RUN_CHECKER_H
+#define ATTN_RUN_CHECKER_H
 
 #include "run/run.h"
 

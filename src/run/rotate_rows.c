@@ -6,7 +6,7 @@
 #include "core/checked.h"
 #include "core/diag.h"
 #include "position/rope_frequencies.h"
-#include "run/args.h"
+#include "run/checker.h"
 #include "run/element.h"
 
 #include <math.h>
