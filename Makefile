@@ -12,10 +12,10 @@ setup:
 
 build: setup
 	@test -f build/build.ninja || meson setup build
-	@meson compile -C build
+	@ninja -C build
 
 demo: build
-	@tools/demo
+	build/attn run samples/minilm.npz --weights
 
 check: setup
 	@tools/check

@@ -80,8 +80,8 @@ typedef struct attn__sequence {
 
 /* A piece of work of one batch entry and KV head: rows r of [row0, row1), r
  * standing for query r / n_heads of head head0 + r % n_heads (heads of one KV
- * head), so that the heads of a group share K and V. The kernels of dk, dv and dbias
- * also own keys [key0, key1). */
+ * head), so that the heads of a group share K and V. The kernels of dk, dv and
+ * dbias also own keys [key0, key1). */
 typedef struct attn__unit {
     int64_t b, kv_head, head0, n_heads, row0, row1;
     int64_t key0, key1;
