@@ -7,7 +7,7 @@
 
 #include "attn_io.h"
 
-#include "io/atomic_file.h"
+#include "core/atomic_file.h"
 
 typedef struct attn__sink {
     attn_status (*write)(struct attn__sink *sink, const void *data, size_t n,

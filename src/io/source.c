@@ -11,16 +11,7 @@
 #include <unistd.h>
 
 #include "core/diag.h"
-#include "io/system.h"
-
-attn_status attn__system_error(attn_diag *diag, const char *what, int error)
-{
-    char text[96];
-
-    if (strerror_r(error, text, sizeof text) != 0)
-        text[0] = '\0';
-    return attn__fail(diag, ATTN_E_IO, "file", "%s: %s", what, text);
-}
+#include "core/system.h"
 
 attn_status attn__source_open(attn__source *source, const char *path,
                               attn_diag *diag)

@@ -1,33 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * UTF-8 by the book (RFC 3629): shortest forms, no surrogates, nothing above
- * U+10FFFF. */
+ * From the text of files to UTF-8, and through it. */
 #include "io/text.h"
 
 #include <string.h>
 
-/* Bytes of the well-formed sequence at from[0..n-1], 0 if there is none;
- * *point is what it encodes. */
-static int decode(const uint8_t *from, int64_t n, uint32_t *point)
-{
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    const uint8_t b = from[0];
-    const int size = b < 0x80 ? 1 : b < 0xc0 ? 0 : b < 0xe0 ? 2
-                     : b < 0xf0 ? 3 : b < 0xf8 ? 4 : 0;
-
-    if (size == 0 || size > n)
-        return 0;
-    *point = size == 1 ? b : b & (0x7fu >> size);
-    for (int i = 1; i < size; i++) {
-        if ((from[i] & 0xc0) != 0x80)
-            return 0;
-        *point = *point << 6 | (from[i] & 0x3f);
-    }
-    if (*point < least[size] || *point > 0x10ffff ||
-        (*point >= 0xd800 && *point < 0xe000))
-        return 0;
-    return size;
-}
+#include "core/utf8.h"
 
 static int encode(uint32_t point, char *to)
 {
@@ -72,7 +50,7 @@ int64_t attn__utf8_of_bytes(const uint8_t *from, int64_t n, char *to)
     while (n > 0 && from[n - 1] == 0)
         n--;
     for (int64_t at = 0; at < n; at += size) {
-        size = decode(from + at, n - at, &point);
+        size = attn__utf8_decode(from + at, n - at, &point);
         if (size == 0 || point == 0)
             return -1;
     }
@@ -84,7 +62,8 @@ int64_t attn__utf8_of_bytes(const uint8_t *from, int64_t n, char *to)
 uint32_t attn__utf8_next(const char *text, int64_t n, int64_t *at)
 {
     uint32_t point;
-    const int size = decode((const uint8_t *)text + *at, n - *at, &point);
+    const int size = attn__utf8_decode((const uint8_t *)text + *at, n - *at,
+                                       &point);
 
     *at += size;
     return size > 0 ? point : UINT32_MAX;
@@ -96,7 +75,7 @@ bool attn__is_plain_utf8(const char *text, int64_t n)
     int size;
 
     for (int64_t at = 0; at < n; at += size) {
-        size = decode((const uint8_t *)text + at, n - at, &point);
+        size = attn__utf8_decode((const uint8_t *)text + at, n - at, &point);
         if (size == 0 || point < 0x20 || (point >= 0x7f && point < 0xa0))
             return false;
     }

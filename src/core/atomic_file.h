@@ -2,8 +2,8 @@
  *
  * A file that appears whole or not at all: written beside its place under a
  * temporary name, synced, and renamed over it. */
-#ifndef ATTN_IO_ATOMIC_FILE_H
-#define ATTN_IO_ATOMIC_FILE_H
+#ifndef ATTN_CORE_ATOMIC_FILE_H
+#define ATTN_CORE_ATOMIC_FILE_H
 
 #include "attn.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Errors of the operating system, in words. */
-#ifndef ATTN_IO_SYSTEM_H
-#define ATTN_IO_SYSTEM_H
+#ifndef ATTN_CORE_SYSTEM_H
+#define ATTN_CORE_SYSTEM_H
 
 #include "attn.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Atomic replacement of a file, by rename(2) in one folder. */
-#include "io/atomic_file.h"
+#include "core/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
-#include "io/system.h"
+#include "core/system.h"
 
 /* Names of files that a killed process left behind are stepped over. */
 #define ATTEMPTS 100
