@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Running a problem through the library and holding every output against its
+ * expectation: within the bound, NaN where NaN is due, every byte between the
+ * elements as it was, and the same bytes on another number of threads. */
+#include "kernelcheck.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool run_pass(const problem *p, const attn_plan *plan, attn_pass pass,
+                     int64_t threads, attn_pool *pool)
+{
+    attn_workspace need;
+    attn_exec exec;
+    attn_diag diag = {ATTN_OK, "", ""};
+    attn_status status;
+    char *block;
+
+    if (attn_plan_workspace(plan, pass, threads, &need, &diag) != ATTN_OK)
+        return false;
+    block = aligned_alloc(need.alignment, need.size + need.alignment);
+    memset(block, 0xA5, need.size); /* a kernel that reads before it writes
+                                       meets odd values */
+    attn_exec_init(&exec);
+    exec.workspace = block;
+    exec.workspace_size = need.size;
+    exec.threads = threads;
+    exec.parallel_for = pool ? attn_pool_parallel_for : NULL;
+    exec.ctx = pool;
+    if (pass == ATTN_FORWARD)
+        status = attn_forward(plan, &p->args, &exec, &diag);
+    else if (pass == ATTN_BACKWARD)
+        status = attn_backward(plan, &p->args, &exec, &diag);
+    else
+        status = attn_weights(plan, &p->args, p->stage, NULL, p->stage_out,
+                              &exec, &diag);
+    free(block);
+    if (status != ATTN_OK)
+        printf("  %s: %s: %s\n", attn_status_name(status), diag.field,
+               diag.message);
+    return status == ATTN_OK;
+}
+
+static bool run_all(const problem *p, int64_t threads)
+{
+    attn_diag diag = {ATTN_OK, "", ""};
+    attn_pool *pool = threads > 1 ? attn_pool_create(threads) : NULL;
+    attn_plan plan;
+    bool ok = attn_plan_init(&plan, &p->desc, &diag) == ATTN_OK;
+
+    if (!ok)
+        printf("  plan: %s: %s\n", diag.field, diag.message);
+    ok = ok && run_pass(p, &plan, ATTN_FORWARD, threads, pool) &&
+         (!p->backward ||
+          run_pass(p, &plan, ATTN_BACKWARD, threads, pool)) &&
+         (!p->weights || run_pass(p, &plan, ATTN_WEIGHTS, threads, pool));
+    attn_pool_destroy(pool);
+    return ok;
+}
+
+/* -------------------------------------------------------------- compare */
+
+/* Error in units of the bound; infinite where NaN or infinity do not meet. */
+static double ratio(long double got, long double want, double bound)
+{
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got) ? 0 : (double)INFINITY;
+    if (isinf(want) || isinf(got))
+        return want == got ? 0 : (double)INFINITY;
+    /* A bound that is NaN comes of hidden values it does not concern. */
+    if (!(bound >= 0) || isinf(bound))
+        return 0;
+    if (got == want)
+        return 0;
+    return bound > 0 ? (double)fabsl(got - want) / bound : (double)INFINITY;
+}
+
+/* 16-bit types cannot hold what overflows them: infinity is then right. */
+static long double in_range(attn_dtype dtype, long double want)
+{
+    if (dtype == ATTN_F16 && fabsl(want) >= 65520)
+        return want > 0 ? (long double)INFINITY : -(long double)INFINITY;
+    return want;
+}
+
+static void judge_field(const problem *p, const field *f, double budget,
+                        verdict *v)
+{
+    const attn_input view = attn_in(f->got);
+
+    for (int64_t i = 0; i < f->n; i++) {
+        const long double got = (long double)read_logical(&view, i);
+        const long double want = in_range(f->got.dtype, f->want[i]);
+        const double r = ratio(got, want, f->bound[i]);
+
+        if (r > v->worst[f->pass])
+            v->worst[f->pass] = r;
+        if (r <= budget)
+            continue;
+        printf("FAIL seed %llu: %s\n  %s[%lld] is %.17Lg, must be %.17Lg "
+               "within %.3g (%.3g times it, budget %.3g)\n",
+               (unsigned long long)p->seed, p->text, f->name, (long long)i,
+               got, want, f->bound[i], r, budget);
+        v->failed = true;
+        return;
+    }
+}
+
+/* --------------------------------------------------------------- canaries */
+
+/* Bytes of an output's memory that no element covers are still 0xA5. */
+static bool canaries_stand(const problem *p, const attn_tensor *t)
+{
+    const attn_input view = attn_in(*t);
+    const size_t element = attn_dtype_size(t->dtype);
+    const guarded *g = NULL;
+    unsigned char *covered;
+    bool stand = true;
+
+    for (int i = 0; i < p->memory.n; i++)
+        if (p->memory.block[i].data == t->data)
+            g = &p->memory.block[i];
+    covered = calloc(g->size + 1, 1);
+    for (int64_t i = 0; i < count_of(&view); i++) {
+        int64_t rest = i, offset = 0;
+
+        for (int32_t a = t->rank - 1; a >= 0; a--) {
+            offset += rest % t->shape[a] * t->stride[a];
+            rest /= t->shape[a];
+        }
+        memset(covered + (size_t)offset * element, 1, element);
+    }
+    for (size_t i = 0; i < g->size; i++)
+        stand = stand && (covered[i] || g->data[i] == 0xA5);
+    free(covered);
+    return stand;
+}
+
+/* ------------------------------------------------------------------ bits */
+
+static uint64_t hash_outputs(const expectation *e, const problem *p)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (int i = 0; i < e->n; i++)
+        for (int k = 0; k < p->memory.n; k++) {
+            const guarded *g = &p->memory.block[k];
+
+            for (size_t at = 0;
+                 g->data == e->field[i].got.data && at < g->size; at++)
+                hash = (hash ^ g->data[at]) * UINT64_C(0x100000001b3);
+        }
+    return hash;
+}
+
+static void judge_bits(const expectation *e, problem *p, verdict *v)
+{
+    const int64_t threads[] = {2, 3, 7};
+    const uint64_t once = hash_outputs(e, p);
+    const int64_t n = threads[p->seed % 3];
+
+    if (run_all(p, n) && hash_outputs(e, p) == once)
+        return;
+    printf("FAIL seed %llu: %s\n  other bits on %lld threads than on one\n",
+           (unsigned long long)p->seed, p->text, (long long)n);
+    v->failed = true;
+}
+
+/* Outputs hold 0xA5 again. */
+static void reset_outputs(const expectation *e, problem *p)
+{
+    for (int i = 0; i < e->n; i++)
+        for (int k = 0; k < p->memory.n; k++)
+            if (p->memory.block[k].data == e->field[i].got.data)
+                memset(p->memory.block[k].data, 0xA5,
+                       p->memory.block[k].size);
+}
+
+void judge_problem(problem *p, const expectation *e,
+                   const double budget[ATTN__N_PASSES], verdict *v)
+{
+    reset_outputs(e, p);
+    if (!run_all(p, 1)) {
+        printf("FAIL seed %llu: %s\n", (unsigned long long)p->seed, p->text);
+        v->failed = true;
+        return;
+    }
+    for (int i = 0; i < e->n; i++) {
+        judge_field(p, &e->field[i], budget[e->field[i].pass], v);
+        if (!canaries_stand(p, &e->field[i].got)) {
+            printf("FAIL seed %llu: %s\n  bytes between the elements of %s "
+                   "were written\n",
+                   (unsigned long long)p->seed, p->text, e->field[i].name);
+            v->failed = true;
+        }
+    }
+    if (!v->failed)
+        judge_bits(e, p, v);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kernelcheck: what its parts share. */
+#ifndef KERNELCHECK_H
+#define KERNELCHECK_H
+
+#include "attn.h"
+#include "kernels/kernels.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* ---------------------------------------------------------------- random */
+
+typedef struct rng {
+    uint64_t state;
+} rng;
+
+uint64_t rng_next(rng *r);
+/* 0 <= x < n */
+int64_t rng_below(rng *r, int64_t n);
+bool rng_one_in(rng *r, int64_t n);
+double rng_normal(rng *r);
+
+/* ---------------------------------------------------------------- guards */
+
+#define MAX_BLOCKS 40
+
+/* Memory that ends, or starts, at a page that must not be touched. */
+typedef struct guarded {
+    void *map;
+    size_t map_size;
+    unsigned char *data;
+    size_t size;
+} guarded;
+
+typedef struct memory {
+    guarded block[MAX_BLOCKS];
+    int n;
+} memory;
+
+/* Memory of `size` bytes, filled with 0xA5, aligned to `align`. */
+void *guard_alloc(memory *m, rng *r, size_t size, size_t align);
+void guard_free(memory *m);
+
+/* --------------------------------------------------------------- problem */
+
+typedef struct problem {
+    uint64_t seed;
+    attn_desc desc;
+    attn_args args;
+    attn_stage stage; /* also asked of attn_weights */
+    attn_tensor stage_out;
+    bool backward, weights;
+    int64_t len_k; /* of the key axis */
+    memory memory;
+    char text[512]; /* what it is, for people */
+} problem;
+
+/* The problem of a seed, for one type, at any level. Outputs hold 0xA5. */
+void problem_make(problem *p, attn_dtype dtype, uint64_t seed);
+void problem_free(problem *p);
+
+/* Element of a tensor by logical index (row-major over its shape). */
+double read_logical(const attn_input *t, int64_t index);
+void write_logical(attn_tensor *t, int64_t index, double value);
+int64_t count_of(const attn_input *t);
+
+/* ----------------------------------------------------------- expectation */
+
+typedef struct field {
+    const char *name;
+    attn__pass pass; /* whose kernel answers for it */
+    attn_tensor got;
+    long double *want; /* by logical index */
+    double *bound;     /* what the error may be */
+    int64_t n;
+} field;
+
+typedef struct expectation {
+    field field[12];
+    int n;
+} expectation;
+
+/* What must come out, from the reference in long double: the same at every
+ * level. */
+void expect_make(expectation *e, const problem *p);
+void expect_free(expectation *e);
+
+/* ----------------------------------------------------------------- judge */
+
+typedef struct verdict {
+    double worst[ATTN__N_PASSES]; /* largest error / bound */
+    bool failed;
+} verdict;
+
+/* Run the problem at p->desc.isa_limit and compare; prints what fails.
+ * `budget` per pass. */
+void judge_problem(problem *p, const expectation *e,
+                   const double budget[ATTN__N_PASSES], verdict *v);
+
+#endif
