@@ -205,7 +205,7 @@ static attn_status read_pieces(attn__stream *stream,
                                int64_t per_piece, attn_diag *diag)
 {
     const attn__npy_type *type = &header->type;
-    char *pool = (char *)(array->text + (array->text ? header->count : 0));
+    char *pool = array->text ? (char *)(array->text + header->count) : NULL;
     void *scratch = piece + per_piece * type->item_size;
     walk w;
 
