@@ -131,7 +131,8 @@ static void expect(bool ok, const scene *s, const char *what, const fault *f)
 static attn_status run(const scene *s, unsigned char *out)
 {
     memset(out, 0xa5, OUT_BYTES);
-    allocation.n = creation.n = primitive.n = live = past_hook = 0;
+    allocation.n = creation.n = primitive.n = live = 0;
+    past_hook = 0;
     return s->run(out);
 }
 
