@@ -263,6 +263,37 @@ static bool applies(test_case *c, const engine *e, const job *j)
     return true;
 }
 
+/* Are the offsets those that the alignment gives where none is given? */
+static bool offsets_are_default(const job *j)
+{
+    const attn_ref_problem *p = &j->problem;
+
+    for (int64_t b = 0; b < p->batch; b++) {
+        const bool packed = j->sequences > 0;
+        const int64_t len_q = packed ? j->cu_q[b + 1] - j->cu_q[b] : p->len_q;
+        const int64_t len_k = packed ? j->cu_k[b + 1] - j->cu_k[b] : p->len_k;
+        const int64_t k_length = p->k_lengths ? p->k_lengths[b] : len_k;
+
+        if (p->q_offset[b] !=
+            attn_ref_q_offset(p->causal, len_q, len_k, k_length))
+            return false;
+    }
+    return true;
+}
+
+/* The same again, leaving the kernels to find the offsets. */
+static void run_without_offsets(test_case *c, const job *whole)
+{
+    static const engine by_default = {"f64-default-offset", ATTN_F64,
+                                      ATTN_PRECISION_STANDARD};
+    job j = *whole;
+
+    if (!offsets_are_default(&j) || !applies(c, &by_default, &j))
+        return;
+    j.problem.q_offset = NULL;
+    run_engine(c, &by_default, &j);
+}
+
 void core_attention(test_case *c)
 {
     static const engine engines[] = {
@@ -285,4 +316,5 @@ void core_attention(test_case *c)
         if (applies(c, &engines[e], &j))
             run_engine(c, &engines[e], &j);
     }
+    run_without_offsets(c, &j);
 }
