@@ -34,6 +34,11 @@ bool attn__ref_row_is_empty(const attn_ref_problem *problem,
                             const attn__ref_row *row,
                             const unsigned char *visible);
 
+/* x = 0 in every element of an array broadcast over `length`: one along an
+ * axis of stride 0, be the axis as long as it may, or empty. */
+void attn__ref_clear(attn_ref_real *x, int64_t axes, const int64_t *length,
+                     const int64_t *stride);
+
 /* x[0..n) = value. */
 void attn__ref_fill(attn_ref_real *x, int64_t n, attn_ref_real value);
 

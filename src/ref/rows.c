@@ -100,3 +100,23 @@ void attn__ref_fill(attn_ref_real *x, int64_t n, attn_ref_real value)
     for (int64_t i = 0; i < n; i++)
         x[i] = value;
 }
+
+void attn__ref_clear(attn_ref_real *x, int64_t axes, const int64_t *length,
+                     const int64_t *stride)
+{
+    int64_t count = 1;
+
+    for (int64_t a = 0; a < axes; a++)
+        count *= stride[a] == 0 ? 1 : length[a];
+    for (int64_t n = 0; n < count; n++) {
+        int64_t rest = n, at = 0;
+
+        for (int64_t a = axes - 1; a >= 0; a--) {
+            const int64_t own = stride[a] == 0 ? 1 : length[a];
+
+            at += rest % own * stride[a];
+            rest /= own;
+        }
+        x[at] = 0;
+    }
+}

@@ -125,11 +125,13 @@ static void add_dbias_dslopes(const attn_ref_problem *problem,
                 row->h * problem->slopes_stride[1]] -= ds * distance(row, j);
 }
 
-/* Zeros wherever a gradient will be added to; broadcast elements repeatedly. */
+/* Zeros wherever a gradient will be added to. */
 static void clear(const attn_ref_problem *problem, attn_ref_real *dq,
                   attn_ref_real *dk, attn_ref_real *dbias,
                   attn_ref_real *dslopes)
 {
+    const int64_t pairs[] = {problem->batch, problem->heads_q, problem->len_q,
+                             problem->len_k};
     const int64_t rows = attn__ref_rows(problem), n = problem->len_k;
 
     if (dq)
@@ -137,16 +139,10 @@ static void clear(const attn_ref_problem *problem, attn_ref_real *dq,
     if (dk)
         attn__ref_fill(
             dk, problem->batch * problem->heads_kv * n * problem->dim_qk, 0);
-    for (int64_t r = 0; dbias && r < rows; r++) {
-        const attn__ref_row row = attn__ref_row_at(problem, r);
-        for (int64_t j = 0; j < n; j++)
-            dbias[attn__ref_at(problem->bias_stride, &row, j)] = 0;
-    }
-    for (int64_t b = 0; dslopes && b < problem->batch; b++) {
-        for (int64_t h = 0; h < problem->heads_q; h++)
-            dslopes[b * problem->slopes_stride[0] +
-                    h * problem->slopes_stride[1]] = 0;
-    }
+    if (dbias)
+        attn__ref_clear(dbias, 4, pairs, problem->bias_stride);
+    if (dslopes)
+        attn__ref_clear(dslopes, 2, pairs, problem->slopes_stride);
 }
 
 void attn_ref_scores_backward(const attn_ref_problem *problem,

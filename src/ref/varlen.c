@@ -252,14 +252,12 @@ static void add_shared(const sequences *s, int64_t n,
 static void clear_shared(const sequences *s,
                          const attn_ref_gradients *gradients)
 {
-    const int64_t *stride = s->whole->slopes_stride;
+    const int64_t heads[] = {s->whole->batch, s->whole->heads_q};
 
     if (gradients->dsinks)
         attn__ref_fill(gradients->dsinks, s->whole->heads_q, 0);
-    for (int64_t n = 0; gradients->dslopes && n < s->whole->batch; n++) {
-        for (int64_t h = 0; h < s->whole->heads_q; h++)
-            gradients->dslopes[n * stride[0] + h * stride[1]] = 0;
-    }
+    if (gradients->dslopes)
+        attn__ref_clear(gradients->dslopes, 2, heads, s->whole->slopes_stride);
 }
 
 /* The slopes of one sequence, dense, so that their gradient is dense too. */

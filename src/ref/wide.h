@@ -37,6 +37,7 @@
 #define attn__ref_has_sink attn__wide_has_sink
 #define attn__ref_row_is_empty attn__wide_row_is_empty
 #define attn__ref_fill attn__wide_fill
+#define attn__ref_clear attn__wide_clear
 #define attn__ref_count attn__wide_count
 #define attn__ref_scratch_open attn__wide_scratch_open
 #define attn__ref_scratch_close attn__wide_scratch_close

@@ -273,6 +273,28 @@ UNIT(any_size_may_be_zero)
     }
 }
 
+/* Without queries, keys or batches a broadcast gradient is still there. */
+UNIT(gradients_of_nothing_are_zero)
+{
+    for (int axis = 0; axis < 3; axis++) {
+        const int64_t sizes[3] = {axis != 0, axis != 1, axis != 2};
+        double in[4] = {0}, dbias[1] = {9}, dsinks[2] = {9, 9};
+        double dslopes[2] = {9, 9};
+        const attn_ref_gradients gradients = {
+            .dbias = dbias, .dsinks = dsinks, .dslopes = dslopes};
+        attn_ref_problem p;
+
+        attn_ref_problem_init(&p, sizes[0], 2, 1, sizes[1], sizes[2], 1, 1);
+        p.bias = p.sinks = p.alibi_slopes = in;
+        p.slopes_stride[1] = 1;
+        assert_int_equal(
+            attn_ref_backward(NULL, &p, in, in, in, in, NULL, &gradients),
+            ATTN_OK);
+        assert_true(dbias[0] == 0 && dsinks[0] == 0 && dsinks[1] == 0);
+        assert_true(dslopes[0] == 0 && dslopes[1] == 0);
+    }
+}
+
 UNIT(a_size_beyond_memory_is_refused)
 {
     attn_ref_problem p;
@@ -403,6 +425,7 @@ int main(void)
         cmocka_unit_test(without_dimensions_every_score_is_zero),
         cmocka_unit_test(scale_may_be_zero_or_negative),
         cmocka_unit_test(any_size_may_be_zero),
+        cmocka_unit_test(gradients_of_nothing_are_zero),
         cmocka_unit_test(a_size_beyond_memory_is_refused),
         cmocka_unit_test(broadcast_strides_are_those_of_trailing_axes),
         cmocka_unit_test(the_default_offset_is_that_of_the_contract),
