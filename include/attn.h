@@ -439,6 +439,40 @@ ATTN_API attn_status attn_dropout_mask(attn_tensor out, double p,
                                        uint64_t seed, uint32_t offset,
                                        const int64_t *start, attn_diag *diag);
 
+/* -------------------------------------------------------------- matrices */
+
+/* c = a b + d: the projections of a layer, and their gradients.
+ *
+ *   a   (m, k) or (batch, m, k)
+ *   b   (k, n) or (batch, k, n), of a's type
+ *   d   optional; broadcast from the right to c; f64, f32 or a's type
+ *   c   (batch, m, n); or (m, n), then summed over batch if there is one;
+ *       f64, f32 or a's type
+ *
+ * Strides are free: a transposed matrix is a view with its strides exchanged.
+ * Sums are f64 for f64 and else f32, rounded once to c. Each element is one
+ * sum over batch and k in blocks of 64: its bits depend on its own operands
+ * and the ISA, never on threads, strides or the other rows and columns. c may
+ * be d, but may share memory with nothing else. (A build with -Dblas leaves
+ * f64 and f32 products to that library, and then the bits too.) */
+typedef struct attn_gemm_args {
+    uint32_t size; /* sizeof(attn_gemm_args), set by attn_gemm_init */
+    attn_isa isa_limit;
+    attn_input a, b, d;
+    attn_tensor c;
+} attn_gemm_args;
+
+/* All absent, no limit. */
+ATTN_API void attn_gemm_init(attn_gemm_args *args);
+/* The workspace that products of `dtype` on `threads` threads need, whatever
+ * their shapes. Returns OK, E_ARG or E_DTYPE. */
+ATTN_API attn_status attn_gemm_workspace(attn_dtype dtype, int64_t threads,
+                                         attn_workspace *workspace,
+                                         attn_diag *diag);
+/* Promises as attn_forward: nothing is written on failure, no allocation. */
+ATTN_API attn_status attn_gemm(const attn_gemm_args *args,
+                               const attn_exec *exec, attn_diag *diag);
+
 /* ------------------------------------------------------------------ RoPE */
 
 typedef enum attn_rope_scaling {

@@ -7,6 +7,8 @@
 
 #include "attn.h"
 
+#include <stdbool.h>
+
 /* Feature bits that kernels.def may ask for. */
 #define ATTN__CPU_AVX2_FMA 0x1u /* AVX2, FMA, F16C */
 #define ATTN__CPU_AVX512 0x2u   /* F, BW, DQ, VL */
@@ -20,6 +22,15 @@ typedef struct attn__cpu {
 
 /* The facts; found out on the first call, by whichever thread makes it. */
 const attn__cpu *attn__cpu_facts(void);
+
+/* Whether a kernel of level `isa` that needs these features may run here. */
+static inline bool attn__cpu_runs(unsigned needs, attn_isa isa, attn_isa limit)
+{
+    const attn__cpu *cpu = attn__cpu_facts();
+
+    return (needs & ~cpu->features) == 0 && isa <= cpu->isa &&
+           (limit == ATTN_ISA_BEST || isa <= limit);
+}
 
 /* The level that `name` spells, or ATTN_ISA_BEST for anything else. */
 attn_isa attn__isa_from_name(const char *name);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making tensor views, and checking the ones that callers made. */
-#include "core/tensor.h"
-
-#include "core/checked.h"
-#include "core/diag.h"
+ * Making tensor views. view.c checks those that callers made. */
+#include "attn.h"
 
 #include <string.h>
 
@@ -92,62 +89,4 @@ attn_input attn_in_dense(const void *data, attn_dtype dtype, int32_t rank,
                          const int64_t *shape)
 {
     return pointed_at(attn_dense(NULL, dtype, rank, shape), data);
-}
-
-bool attn__is_empty(const attn_input *t)
-{
-    for (int32_t axis = 0; axis < t->rank; axis++)
-        if (t->shape[axis] == 0)
-            return true;
-    return false;
-}
-
-attn_status attn__check_view(const attn_input *t, const char *name,
-                             attn_diag *diag)
-{
-    const size_t element = attn_dtype_size(t->dtype);
-    int64_t low = 0, high = 0;
-
-    ATTN__REQUIRE(element > 0, diag, ATTN_E_DTYPE, name,
-                  "has the unknown element type %d", (int)t->dtype);
-    ATTN__REQUIRE(t->rank >= 0 && t->rank <= 4, diag, ATTN_E_SHAPE, name,
-                  "has rank %d; ranks are 0 to 4", (int)t->rank);
-    for (int32_t axis = 0; axis < t->rank; axis++)
-        ATTN__REQUIRE(t->shape[axis] >= 0, diag, ATTN_E_SHAPE, name,
-                      "has the negative size %lld on axis %d",
-                      (long long)t->shape[axis], (int)axis);
-    if (attn__is_empty(t))
-        return ATTN_OK;
-    for (int32_t axis = 0; axis < t->rank; axis++) {
-        int64_t span;
-        const bool fits =
-            attn__mul_i64(t->shape[axis] - 1, t->stride[axis], &span) &&
-            attn__add_i64(span < 0 ? low : high, span,
-                          span < 0 ? &low : &high);
-
-        ATTN__REQUIRE(fits, diag, ATTN_E_OVERFLOW, name,
-                      "stride %lld times size %lld on axis %d overflows",
-                      (long long)t->stride[axis], (long long)t->shape[axis],
-                      (int)axis);
-    }
-    ATTN__REQUIRE(low > -(INT64_C(1) << 59) && high < INT64_C(1) << 59, diag,
-                  ATTN_E_OVERFLOW, name, "spans more than 2^59 elements");
-    ATTN__REQUIRE(t->data, diag, ATTN_E_ARG, name,
-                  "has elements but its data pointer is NULL");
-    return ATTN_OK;
-}
-
-int64_t attn__load_index(const void *data, attn_dtype dtype, int64_t index)
-{
-    const char *at = (const char *)data +
-                     index * (int64_t)attn_dtype_size(dtype);
-
-    if (dtype == ATTN_I32) {
-        int32_t value;
-        memcpy(&value, at, sizeof value);
-        return value;
-    }
-    int64_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
 }

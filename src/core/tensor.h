@@ -38,6 +38,24 @@ bool attn__is_empty(const attn_input *t);
 attn_status attn__check_view(const attn_input *t, const char *name,
                              attn_diag *diag);
 
+/* "(2, 8, 17, 64)", cut to size. */
+const char *attn__shape_text(char *text, size_t size, int32_t rank,
+                             const int64_t *shape);
+
+/* attn__check_view, and the shape is exactly that. */
+attn_status attn__check_shape(const attn_input *t, const char *name,
+                              int32_t rank, const int64_t *shape,
+                              attn_diag *diag);
+
+/* attn__check_view, and with ranks right-aligned each axis is 1 or that of
+ * `shape`. */
+attn_status attn__check_broadcast(const attn_input *t, const char *name,
+                                  int32_t rank, const int64_t *shape,
+                                  attn_diag *diag);
+
+/* Whether a and b are the same elements in the same order. */
+bool attn__same_view(const attn_input *a, const attn_input *b);
+
 /* Whether two different indices of t may name the same bytes. */
 bool attn__self_overlaps(const attn_input *t);
 

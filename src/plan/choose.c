@@ -10,14 +10,6 @@
 /* Panels of one unit should stay in the second-level cache. */
 #define PANEL_BYTES (512 * 1024)
 
-static bool runs_here(const attn__kernel_row *row, attn_isa limit)
-{
-    const attn__cpu *cpu = attn__cpu_facts();
-
-    return (row->needs & ~cpu->features) == 0 && row->isa <= cpu->isa &&
-           (limit == ATTN_ISA_BEST || row->isa <= limit);
-}
-
 /* The last row of kernels.def that fits, or -1. */
 static int16_t best_kernel(attn__pass pass, const attn_desc *d)
 {
@@ -26,7 +18,8 @@ static int16_t best_kernel(attn__pass pass, const attn_desc *d)
     for (size_t i = 0; i < attn__n_kernels; i++)
         if (attn__kernels[i].pass == pass &&
             attn__kernels[i].dtype == d->dtype &&
-            runs_here(&attn__kernels[i], d->isa_limit))
+            attn__cpu_runs(attn__kernels[i].needs, attn__kernels[i].isa,
+                           d->isa_limit))
             best = (int16_t)i;
     return best;
 }

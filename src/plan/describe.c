@@ -2,6 +2,7 @@
  *
  * Every hidden choice of a plan, and every kernel that there is to choose from,
  * in words. */
+#include "kernels/gemm.h"
 #include "plan/plan.h"
 
 #include <stdarg.h>
@@ -69,9 +70,17 @@ size_t attn_plan_describe(const attn_plan *plan, char *buffer, size_t size)
     return t.used;
 }
 
-size_t attn_kernels_describe(char *buffer, size_t size)
+static const char *availability(unsigned needs, attn_isa isa)
 {
     const attn__cpu *cpu = attn__cpu_facts();
+
+    return (needs & ~cpu->features) ? "not on this CPU"
+           : isa > cpu->isa         ? "above ATTN_ISA"
+                                    : "available";
+}
+
+size_t attn_kernels_describe(char *buffer, size_t size)
+{
     text t = {buffer, size, 0};
 
     if (size > 0)
@@ -81,9 +90,14 @@ size_t attn_kernels_describe(char *buffer, size_t size)
 
         add(&t, "%-20s %-6s tile %2zu rows, budget %.2g, %s\n", row->name,
             attn_isa_name(row->isa), row->tile.tile_rows, row->budget,
-            (row->needs & ~cpu->features) ? "not on this CPU"
-            : row->isa > cpu->isa         ? "above ATTN_ISA"
-                                          : "available");
+            availability(row->needs, row->isa));
+    }
+    for (size_t i = 0; i < attn__n_gemm_rows; i++) {
+        const attn__gemm_row *row = &attn__gemm_rows[i];
+
+        add(&t, "%-20s %-6s budget %.2g, %s\n", row->name,
+            attn_isa_name(row->isa), row->budget,
+            availability(row->needs, row->isa));
     }
     return t.used;
 }

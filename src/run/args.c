@@ -7,40 +7,6 @@
 
 #include "core/diag.h"
 
-#include <stdio.h>
-#include <string.h>
-
-/* "(2, 8, 17, 64)" */
-static const char *shape_text(char *text, size_t size, int32_t rank,
-                              const int64_t *shape)
-{
-    size_t used = (size_t)snprintf(text, size, "(");
-
-    for (int32_t a = 0; a < rank && used < size; a++)
-        used += (size_t)snprintf(text + used, size - used, "%s%lld",
-                                 a ? ", " : "", (long long)shape[a]);
-    if (used < size)
-        snprintf(text + used, size - used, ")");
-    return text;
-}
-
-attn_status attn__check_shape(const attn_input *t, const char *name,
-                              int32_t rank, const int64_t *shape,
-                              attn_diag *diag)
-{
-    char want[64], got[64];
-    bool same = t->rank == rank;
-
-    ATTN__TRY(attn__check_view(t, name, diag));
-    for (int32_t a = 0; same && a < rank; a++)
-        same = t->shape[a] == shape[a];
-    ATTN__REQUIRE(same, diag, ATTN_E_SHAPE, name,
-                  "has shape %s, must be %s",
-                  shape_text(got, sizeof got, t->rank, t->shape),
-                  shape_text(want, sizeof want, rank, shape));
-    return ATTN_OK;
-}
-
 static attn_status check_dtype(const attn_input *t, const char *name,
                                attn_dtype dtype, attn_diag *diag)
 {
@@ -62,23 +28,13 @@ static attn_status check_real(const checker *c, const attn_input *t,
     return ATTN_OK;
 }
 
-/* Ranks right-aligned; each axis 1 or that of the scores. */
 static attn_status check_broadcast(const checker *c, const attn_input *t,
                                    const char *name)
 {
     const int64_t scores[4] = {c->desc->batch, c->desc->heads_q,
                                c->desc->len_q, c->len_k};
-    char want[64], got[64];
-    bool fits = t->rank <= 4;
 
-    ATTN__TRY(attn__check_view(t, name, c->diag));
-    for (int32_t a = 0; fits && a < t->rank; a++)
-        fits = t->shape[a] == 1 || t->shape[a] == scores[4 - t->rank + a];
-    ATTN__REQUIRE(fits, c->diag, ATTN_E_SHAPE, name,
-                  "has shape %s, which does not broadcast to %s",
-                  shape_text(got, sizeof got, t->rank, t->shape),
-                  shape_text(want, sizeof want, 4, scores));
-    return ATTN_OK;
+    return attn__check_broadcast(t, name, 4, scores, c->diag);
 }
 
 /* ------------------------------------------------------- inputs by field */

@@ -24,8 +24,4 @@ attn_status attn__check_call(checker *c, const attn_tensor *out,
  * input. */
 attn_status attn__check_apart(const checker *c, const attn_tensor *out);
 
-attn_status attn__check_shape(const attn_input *t, const char *name,
-                              int32_t rank, const int64_t *shape,
-                              attn_diag *diag);
-
 #endif

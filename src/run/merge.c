@@ -4,9 +4,9 @@
  * lse = ln(e^lse1 + e^lse2), and o is the average weighted by e^(lse_i - lse).
  * A part with lse = -inf saw nothing and weighs nothing, whatever its o. */
 #include "core/diag.h"
+#include "core/element.h"
 #include "kernels/real_math.h"
 #include "run/checker.h"
-#include "run/element.h"
 
 static attn_status check_merge(const attn_input *o1, const attn_input *lse1,
                                const attn_input *o2, const attn_input *lse2,
@@ -48,23 +48,13 @@ static attn_status check_merge(const attn_input *o1, const attn_input *lse1,
     return ATTN_OK;
 }
 
-static bool same_view(const attn_input *a, const attn_input *b)
-{
-    bool same = a->data == b->data && a->dtype == b->dtype;
-
-    for (int32_t axis = 0; axis < a->rank; axis++)
-        same = same && (a->stride[axis] == b->stride[axis] ||
-                        a->shape[axis] == 1);
-    return same;
-}
-
 /* An output may be an input of its kind, element for element. */
 static attn_status check_reuse(const attn_input *out, const char *name,
                                const attn_input *const *inputs, size_t n,
                                attn_diag *diag)
 {
     for (size_t i = 0; i < n; i++)
-        ATTN__REQUIRE(same_view(out, inputs[i]) ||
+        ATTN__REQUIRE(attn__same_view(out, inputs[i]) ||
                           !attn__overlaps(out, inputs[i]),
                       diag, ATTN_E_ARG, name,
                       "shares memory with an input without being it");

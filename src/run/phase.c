@@ -7,33 +7,31 @@
 
 #include <stdatomic.h>
 
-typedef struct shared_phase {
-    const attn__phase *phase;
+typedef struct shared_units {
+    const attn__units *units;
     _Atomic int64_t next;
-} shared_phase;
+} shared_units;
 
 static void run_task(void *arg, int64_t index)
 {
-    shared_phase *shared = arg;
-    const attn__phase *phase = shared->phase;
-    void *slot = phase->slots + (size_t)index * phase->slot_size;
+    shared_units *shared = arg;
+    const attn__units *units = shared->units;
+    void *slot = units->slots + (size_t)index * units->slot_size;
 
     for (;;) {
         const int64_t number =
             atomic_fetch_add_explicit(&shared->next, 1, memory_order_relaxed);
-        attn__unit unit = {0};
 
-        if (number >= phase->n_units)
+        if (number >= units->n)
             return;
-        if (phase->make(phase, number, &unit))
-            phase->kernel(phase->problem, &unit, slot);
+        units->run(units->of, number, slot);
     }
 }
 
-void attn__run_phase(const attn__phase *phase, const attn_exec *exec)
+void attn__run_units(const attn__units *units, const attn_exec *exec)
 {
-    shared_phase shared = {phase, 0};
-    const int64_t tasks = attn__min_i64(exec->threads, phase->n_units);
+    shared_units shared = {units, 0};
+    const int64_t tasks = attn__min_i64(exec->threads, units->n);
 
     if (tasks < 1)
         return;
@@ -42,6 +40,23 @@ void attn__run_phase(const attn__phase *phase, const attn_exec *exec)
         return;
     }
     run_task(&shared, 0);
+}
+
+static void run_unit(const void *of, int64_t number, void *slot)
+{
+    const attn__phase *phase = of;
+    attn__unit unit = {0};
+
+    if (phase->make(phase, number, &unit))
+        phase->kernel(phase->problem, &unit, slot);
+}
+
+void attn__run_phase(const attn__phase *phase, const attn_exec *exec)
+{
+    const attn__units units = {phase, run_unit, phase->n_units, phase->slots,
+                               phase->slot_size};
+
+    attn__run_units(&units, exec);
 }
 
 /* The longest sequence bounds the grid; shorter ones leave units empty. */

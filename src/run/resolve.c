@@ -206,9 +206,7 @@ attn_status attn__args_check(const attn__plan *plan, const attn_args *args,
     return ATTN_OK;
 }
 
-attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
-                             const attn_exec *exec, attn_workspace *need,
-                             attn_diag *diag)
+attn_status attn__exec_threads(const attn_exec *exec, attn_diag *diag)
 {
     ATTN__REQUIRE(exec, diag, ATTN_E_ARG, "exec", "must not be NULL");
     ATTN__REQUIRE(exec->size == sizeof *exec, diag, ATTN_E_ARG, "size",
@@ -217,8 +215,12 @@ attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
     ATTN__REQUIRE(exec->threads >= 1 && exec->threads <= 1024, diag,
                   ATTN_E_ARG, "threads", "must be 1 to 1024, got %lld",
                   (long long)exec->threads);
-    ATTN__REQUIRE(attn__workspace_of(plan, pass, exec->threads, need), diag,
-                  ATTN_E_OVERFLOW, "workspace", "its size overflows");
+    return ATTN_OK;
+}
+
+attn_status attn__exec_memory(const attn_exec *exec,
+                              const attn_workspace *need, attn_diag *diag)
+{
     ATTN__REQUIRE(exec->workspace_size >= need->size, diag, ATTN_E_WORKSPACE,
                   "workspace", "has %zu bytes, needs %zu",
                   exec->workspace_size, need->size);
@@ -228,4 +230,14 @@ attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
                   ATTN_E_WORKSPACE, "workspace",
                   "must be aligned to %d bytes", ATTN__ALIGN);
     return ATTN_OK;
+}
+
+attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
+                             const attn_exec *exec, attn_workspace *need,
+                             attn_diag *diag)
+{
+    ATTN__TRY(attn__exec_threads(exec, diag));
+    ATTN__REQUIRE(attn__workspace_of(plan, pass, exec->threads, need), diag,
+                  ATTN_E_OVERFLOW, "workspace", "its size overflows");
+    return attn__exec_memory(exec, need, diag);
 }

@@ -5,9 +5,9 @@
  * Angles in fp64: fp32 angles are wrong by 7e-4 at position 131071. */
 #include "core/checked.h"
 #include "core/diag.h"
+#include "core/element.h"
 #include "position/rope_frequencies.h"
 #include "run/checker.h"
-#include "run/element.h"
 
 #include <math.h>
 

@@ -27,7 +27,24 @@ attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
                              const attn_exec *exec, attn_workspace *need,
                              attn_diag *diag);
 
-/* One parallel pass over numbered units: `make` fills in unit `index` and
+/* Its two halves, for calls without a plan: everything but the memory; the
+ * memory. */
+attn_status attn__exec_threads(const attn_exec *exec, attn_diag *diag);
+attn_status attn__exec_memory(const attn_exec *exec,
+                              const attn_workspace *need, attn_diag *diag);
+
+/* One parallel pass over the n numbered units of something. */
+typedef struct attn__units {
+    const void *of;
+    void (*run)(const void *of, int64_t number, void *slot);
+    int64_t n;
+    char *slots;
+    size_t slot_size;
+} attn__units;
+
+void attn__run_units(const attn__units *units, const attn_exec *exec);
+
+/* The units of attention: `make` fills in unit `index` and
  * returns whether it has any work; `kernel` does it. */
 typedef struct attn__phase {
     const attn__problem *problem;

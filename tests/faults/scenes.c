@@ -406,6 +406,38 @@ SCENE(attn_dropout_mask)
                              0.5, 42, 0, NULL, NULL);
 }
 
+SCENE(attn_gemm_init)
+{
+    attn_gemm_args args;
+
+    attn_gemm_init(&args);
+    return keep(p, &args.size, sizeof args.size);
+}
+
+SCENE(attn_gemm_workspace)
+{
+    return attn_gemm_workspace(ATTN_F32, 3, piece(p, sizeof(attn_workspace)),
+                               NULL);
+}
+
+SCENE(attn_gemm)
+{
+    static const int64_t left[] = {BATCH * HEADS * LEN_Q, DIM};
+    static const int64_t right[] = {DIM, BATCH * HEADS_KV * LEN_K};
+    static const int64_t whole[] = {BATCH * HEADS * LEN_Q,
+                                    BATCH * HEADS_KV * LEN_K};
+    const attn_exec exec = make_exec();
+    attn_gemm_args args;
+
+    FILL(q, 1);
+    FILL(k, 2);
+    attn_gemm_init(&args);
+    args.a = attn_in_dense(q, ATTN_F32, 2, left);
+    args.b = attn_in_dense(k, ATTN_F32, 2, right);
+    args.c = float_piece(p, 2, whole);
+    return attn_gemm(&args, &exec, NULL);
+}
+
 static attn_rope_desc make_rope(void)
 {
     attn_rope_desc desc;
@@ -538,6 +570,9 @@ const scene scenes[] = {
     QUIET(attn_merge),
     QUIET(attn_kv_append),
     QUIET(attn_dropout_mask),
+    QUIET(attn_gemm_init),
+    QUIET(attn_gemm_workspace),
+    QUIET(attn_gemm),
     QUIET(attn_rope_init),
     QUIET(attn_rope),
     QUIET(attn_rope_backward),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * attn_plan_describe: every choice is named, any buffer is safe. */
+#include "kernels/gemm.h"
 #include "plan/plan.h"
 
 #include "unit.h"
@@ -64,12 +65,14 @@ UNIT(every_kernel_is_listed_once)
     assert_in_range(n, 1, sizeof text - 1);
     assert_int_equal(strlen(text), n);
     assert_int_equal(attn_kernels_describe(NULL, 0), n);
-    for (size_t i = 0; i < attn__n_kernels; i++) {
+    for (size_t i = 0; i < attn__n_kernels + attn__n_gemm_rows; i++) {
         const char *end = strchr(at, '\n');
+        const char *name = i < attn__n_kernels
+                               ? attn__kernels[i].name
+                               : attn__gemm_rows[i - attn__n_kernels].name;
 
         assert_non_null(end);
-        assert_memory_equal(at, attn__kernels[i].name,
-                            strlen(attn__kernels[i].name));
+        assert_memory_equal(at, name, strlen(name));
         at = end + 1;
     }
     assert_string_equal(at, "");

@@ -1,31 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What every instance includes between its SIMD header and its pass. Names:
- * KERNEL(pass) is attn__<pass>_<NAME>, as kernels.def declares it. */
+ * What every instance of attention includes between its SIMD header and its
+ * pass. */
 
-#include "kernels/kernels.h"
-#include "kernels/real_math.h"
-#include "kernels/slot.h"
-
-#include <float.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <string.h>
-
-#define KERNEL_JOIN(pass, name) attn__##pass##_##name
-#define KERNEL_NAMED(pass, name) KERNEL_JOIN(pass, name)
-#define KERNEL(pass) KERNEL_NAMED(pass, NAME)
-
-/* Loops over register tiles must be unrolled for acc to be registers. */
-#define UNROLL_TEXT(text) _Pragma(#text)
-#if defined(__clang__)
-#define UNROLL(n) UNROLL_TEXT(unroll)
-#else
-#define UNROLL(n) UNROLL_TEXT(GCC unroll n)
-#endif
-
-#include "kernels/tmpl/storage_tmpl.h"
+#include "kernels/tmpl/names_tmpl.h"
 
 #include "kernels/tmpl/exp_tmpl.h"
 #include "kernels/tmpl/product_tmpl.h"

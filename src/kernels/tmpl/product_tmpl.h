@@ -94,9 +94,9 @@ product_run(product_end end, const product *p, ptrdiff_t rows,
  * (a mask per term and lane), or, where by_row is set, a mask per element of
  * a at the same strides. Taken only where an ordinary run came out non-finite,
  * so that 0 * NaN of a pair that is hidden cannot reach a row. */
-static void product_careful(product_end end, const product *p, ptrdiff_t rows,
-                            const product_out *o, const REAL_INT *seen,
-                            bool by_row)
+static inline void product_careful(product_end end, const product *p,
+                                   ptrdiff_t rows, const product_out *o,
+                                   const REAL_INT *seen, bool by_row)
 {
     for (ptrdiff_t r = 0; r < rows; r++) {
         for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {

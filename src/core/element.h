@@ -2,8 +2,8 @@
  *
  * One element of any float tensor as a double, for the functions beside
  * attention, which move little data and are not on the fast path. */
-#ifndef ATTN_RUN_ELEMENT_H
-#define ATTN_RUN_ELEMENT_H
+#ifndef ATTN_CORE_ELEMENT_H
+#define ATTN_CORE_ELEMENT_H
 
 #include "core/half.h"
 #include "core/tensor.h"
