@@ -16,9 +16,9 @@ attn_status attn_array_init(attn_array *array, const char *name,
 {
     int64_t count = 1;
 
-    ATTN__REQUIRE(array && name, diag, ATTN_E_ARG, "array",
-                  "array and name must not be NULL");
+    ATTN__REQUIRE(array, diag, ATTN_E_ARG, "array", "must not be NULL");
     memset(array, 0, sizeof *array);
+    ATTN__REQUIRE(name, diag, ATTN_E_ARG, "name", "must not be NULL");
     ATTN__REQUIRE(attn_dtype_size(dtype) > 0, diag, ATTN_E_DTYPE, name,
                   "type %d has no elements", (int)dtype);
     ATTN__REQUIRE(rank >= 0 && rank <= ATTN_ARRAY_MAX_RANK, diag, ATTN_E_SHAPE,

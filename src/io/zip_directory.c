@@ -141,7 +141,8 @@ static attn_status check_kind(const attn__zip_member *m, attn_diag *diag)
                   m->name, "is stored, but has two sizes, %lld and %lld",
                   (long long)m->packed, (long long)m->size);
     ATTN__REQUIRE(m->method == 0 || (m->size <= ATTN__MAX_INFLATED &&
-                                     m->size / ATTN__MAX_RATIO <= m->packed),
+                                     attn__ceil_div(m->size, ATTN__MAX_RATIO) <=
+                                         m->packed),
                   diag, ATTN_E_LIMIT, m->name,
                   "claims to inflate from %lld to %lld bytes, more than %d "
                   "times or 64 GiB", (long long)m->packed, (long long)m->size,
