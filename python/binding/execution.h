@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How calls run: the pool of the process, memory for each calling thread, and
+ * the interpreter's lock let go. */
+#ifndef ATTN_BINDING_EXECUTION_H
+#define ATTN_BINDING_EXECUTION_H
+
+#include "problem.h"
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+namespace binding {
+
+/* The pool of the process: made by the first call that needs it, never
+ * destroyed (its threads sleep), and forgotten in the child of a fork, which
+ * has none of its threads. */
+inline std::atomic<attn_pool *> shared_pool{nullptr};
+
+inline int64_t all_threads()
+{
+    static const int64_t n = std::min<int64_t>(
+        std::max(1u, std::thread::hardware_concurrency()), 1024);
+
+    return n;
+}
+
+inline attn_pool *pool()
+{
+    attn_pool *found = shared_pool.load(std::memory_order_acquire);
+
+    if (found)
+        return found;
+    attn_pool *made = attn_pool_create(all_threads());
+
+    if (made && !shared_pool.compare_exchange_strong(found, made)) {
+        attn_pool_destroy(made); /* another thread was faster */
+        return found;
+    }
+    return made;
+}
+
+/* Kept between calls, one for each thread that calls; larger ones are not. */
+inline constexpr size_t kept_workspace = size_t{32} << 20;
+
+class workspace {
+public:
+    explicit workspace(const attn_workspace &need) : size_(need.size)
+    {
+        thread_local std::unique_ptr<char[]> kept;
+        thread_local size_t kept_size = 0;
+        const size_t room = need.size + need.alignment;
+
+        if (room > kept_workspace) {
+            own_.reset(new char[room]);
+        } else if (room > kept_size) {
+            kept.reset();
+            kept_size = 0;
+            kept.reset(new char[room]);
+            kept_size = room;
+        }
+        char *start = own_ ? own_.get() : kept.get();
+        const auto past = reinterpret_cast<uintptr_t>(start) % need.alignment;
+
+        data_ = start + (past ? need.alignment - past : 0);
+    }
+
+    void give(attn_exec *exec) const
+    {
+        exec->workspace = data_;
+        exec->workspace_size = size_;
+    }
+
+private:
+    std::unique_ptr<char[]> own_;
+    char *data_;
+    size_t size_;
+};
+
+/* Plan and run one pass; `call` gets the plan, the exec and the diag. */
+template <class Call>
+void run(const problem &p, attn_pass pass, Call call)
+{
+    attn_plan plan;
+    attn_diag diag;
+    attn_workspace need;
+    attn_exec exec;
+
+    check(attn_plan_init(&plan, &p.desc, &diag), diag);
+    attn_exec_init(&exec);
+    exec.threads = p.threads ? p.threads : all_threads();
+    check(attn_plan_workspace(&plan, pass, exec.threads, &need, &diag), diag);
+    workspace memory(need);
+
+    memory.give(&exec);
+    if (exec.threads > 1) {
+        exec.ctx = pool();
+        exec.parallel_for = exec.ctx ? attn_pool_parallel_for : nullptr;
+    }
+    attn_status status;
+    {
+        nb::gil_scoped_release unlocked;
+
+        status = call(&plan, &exec, &diag);
+    }
+    check(status, diag);
+}
+
+} // namespace binding
+
+#endif
