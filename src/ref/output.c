@@ -17,19 +17,31 @@ static attn_ref_real factor(const attn_ref_problem *problem, int64_t pair)
     return problem->dropout ? problem->dropout[pair] : 1;
 }
 
+/* What a row is before any key: 0, which is also what a sink adds, unless its
+ * own weight is NaN (a sink of +inf or NaN); an empty row as asked for. */
+static attn_ref_real row_start(const attn_ref_problem *problem,
+                               const attn__ref_row *row,
+                               const unsigned char *visible)
+{
+    if (attn__ref_has_sink(problem, row->h))
+        return isfinite(problem->sinks[row->h]) ? 0 : NAN;
+    if (problem->empty_rows == ATTN_EMPTY_NAN &&
+        attn__ref_row_is_empty(problem, row, visible))
+        return NAN;
+    return 0;
+}
+
 void attn_ref_output(const attn_ref_problem *problem,
                      const unsigned char *visible, const attn_ref_real *p,
                      const attn_ref_real *v, attn_ref_real *o)
 {
     const int64_t rows = attn__ref_rows(problem), n = problem->len_k;
     const int64_t dim = problem->dim_v;
-    const bool nan = problem->empty_rows == ATTN_EMPTY_NAN;
 
     for (int64_t r = 0; r < rows; r++) {
         const attn__ref_row row = attn__ref_row_at(problem, r);
-        const bool empty = attn__ref_row_is_empty(problem, &row, visible);
 
-        attn__ref_fill(o + r * dim, dim, nan && empty ? NAN : 0);
+        attn__ref_fill(o + r * dim, dim, row_start(problem, &row, visible));
         for (int64_t j = 0; j < n; j++) {
             const int64_t pair = r * n + j;
             const attn_ref_real *v_j = v + (row.first_key + j) * dim;

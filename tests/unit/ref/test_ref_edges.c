@@ -201,12 +201,17 @@ UNIT(a_sink_of_minus_infinity_is_none)
 /* inf - inf in the formula. */
 UNIT(a_sink_of_plus_infinity_makes_the_row_nan)
 {
+    static const unsigned char none[2] = {0, 0};
     double sink[1] = {INFINITY};
     small s = two_keys(1, 2);
 
     s.problem.sinks = sink;
     run(&s);
     expect_nan(&s);
+    s.problem.mask = none; /* also where there is nothing else */
+    run(&s);
+    assert_true(isnan(s.o[0]) && isnan(s.lse[0]));
+    assert_true(s.weights[0] == 0 && s.weights[1] == 0 && s.entropy[0] == 0);
 }
 
 /* ------------------------------------------------------- scale and sizes */
