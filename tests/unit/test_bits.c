@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The same bits, whatever the threads, strides, layout, alignment, company and
+ * capacity, whatever else is asked for, run after run (contract: section 3 of
+ * what attn.h promises). No tolerance anywhere in this file. */
+#include "scene.h"
+#include "scene_table.h"
+
+#include "unit.h"
+
+#include <math.h>
+
+#define SEED UINT64_C(577215664)
+
+/* Every feature in every type: f(scene). */
+static void everywhere(void (*f)(scene *))
+{
+    for (size_t n = 0; n < COUNT(scene_table); n++)
+        for (int dtype = ATTN_F64; dtype <= ATTN_F16; dtype++) {
+            scene s;
+
+            scene_open(&s, &scene_table[n], (attn_dtype)dtype, SEED + n);
+            scene_run(&s, 1);
+            f(&s);
+            scene_close(&s);
+        }
+}
+
+static bool absent(const attn_input *t)
+{
+    return t->dtype == ATTN_NONE;
+}
+
+/* ---------------------------------------------------------------- threads */
+
+static void on_other_threads(scene *s)
+{
+    static const int64_t threads[] = {2, 3, 7};
+    scene other;
+
+    for (size_t n = 0; n < COUNT(threads); n++) {
+        scene_relaid(&other, s, SCENE_DENSE);
+        scene_run(&other, threads[n]);
+        if (!scene_same_outputs(&other, s))
+            fail_msg("%s on %d threads", s->shape.name, (int)threads[n]);
+        scene_close(&other);
+    }
+}
+
+UNIT(threads_do_not_show)
+{
+    everywhere(on_other_threads);
+}
+
+UNIT(two_hundred_and_fifty_runs_are_one)
+{
+    const scene_shape *shape = &scene_table[COUNT(scene_table) - 1];
+    scene first, again;
+
+    scene_open(&first, shape, ATTN_F32, SEED);
+    scene_run(&first, 3);
+    scene_relaid(&again, &first, SCENE_DENSE);
+    for (int n = 0; n < 250; n++) {
+        scene_clear(&again);
+        scene_run(&again, 1 + n % 3);
+        assert_true(scene_same_outputs(&again, &first));
+    }
+    scene_close(&again);
+    scene_close(&first);
+}
+
+/* ----------------------------------------------------------------- layout */
+
+static void in_other_memory(scene *s)
+{
+    scene other;
+
+    for (int layout = 0; layout < SCENE_N_LAYOUTS; layout++) {
+        scene_relaid(&other, s, (scene_layout)layout);
+        scene_run(&other, 1);
+        if (!scene_same_outputs(&other, s))
+            fail_msg("%s, layout %d", s->shape.name, layout);
+        scene_close(&other);
+    }
+}
+
+UNIT(layout_strides_and_alignment_do_not_show)
+{
+    everywhere(in_other_memory);
+}
+
+/* --------------------------------------------------------------- company */
+
+static void in_parts(scene *s)
+{
+    const int64_t group = s->desc.heads_q / s->desc.heads_kv;
+    scene part;
+
+    if (s->desc.dropout_p > 0 || !absent(&s->args.kv.block_table))
+        return; /* the mask of dropout knows b; pages are shared */
+    for (int64_t b = 0; b < s->desc.batch; b++)
+        for (int64_t h = 0; h < s->desc.heads_q; h++) {
+            const int64_t sizes[2] = {1, h % group == 0 ? group : 1};
+
+            for (int k = 0; k < 2; k++) {
+                scene_part(&part, s, b, h, sizes[k]);
+                scene_run(&part, 1);
+                if (!scene_same_part(&part, s, b, h, sizes[k]))
+                    fail_msg("%s, entry %d, %d heads from %d", s->shape.name,
+                             (int)b, (int)sizes[k], (int)h);
+                scene_close(&part);
+            }
+        }
+}
+
+UNIT(a_head_or_slice_alone_has_its_bits)
+{
+    everywhere(in_parts);
+}
+
+/* K and V of one head, seen by a stride of 0 as those of every head. */
+UNIT(group_size_does_not_show)
+{
+    const scene_shape *shape = &scene_table[3];
+    scene shared, own;
+
+    scene_open(&shared, shape, ATTN_F32, SEED);
+    scene_run(&shared, 1);
+    scene_relaid(&own, &shared, SCENE_DENSE);
+    own.desc.heads_kv = own.desc.heads_q;
+    own.args.kv.k.shape[1] = own.args.kv.v.shape[1] = own.desc.heads_q;
+    own.args.kv.k.stride[1] = own.args.kv.v.stride[1] = 0;
+    own.args.dk = own.args.dv = (attn_tensor){0};
+    scene_run(&own, 1);
+    assert_true(scene_same_outputs(&own, &shared));
+    scene_close(&own);
+    scene_close(&shared);
+}
+
+/* --------------------------------------------------- what else is asked for */
+
+#define SCORES 4 /* of attn_weights, a call of its own */
+#define FIRST_GRADIENT 5
+
+/* Every output alone; backward reads the o and lse of the whole run. */
+static void one_by_one(scene *s)
+{
+    for (int wanted = 0; wanted < SCENE_OUTPUTS; wanted++) {
+        scene alone;
+
+        const bool gradient = wanted >= FIRST_GRADIENT;
+
+        if (scene_output(s, wanted)->dtype == ATTN_NONE || wanted == SCORES ||
+            (gradient && !scene_has_backward(s)))
+            continue;
+        scene_relaid(&alone, s, SCENE_DENSE);
+        for (int n = 0; n < SCENE_OUTPUTS; n++)
+            if (n != wanted)
+                *scene_output(&alone, n) = (attn_tensor){0};
+        if (gradient) {
+            alone.args.o = s->args.o;
+            alone.args.lse = s->args.lse;
+            scene_backward(&alone, 1);
+        } else {
+            scene_forward(&alone, 1);
+        }
+        if (!scene_same_outputs(&alone, s))
+            fail_msg("%s, %s alone", s->shape.name,
+                     scene_output_name(wanted));
+        scene_close(&alone);
+    }
+}
+
+UNIT(what_else_is_asked_for_does_not_show)
+{
+    everywhere(one_by_one);
+}
+
+/* --------------------------------------------------------------- capacity */
+
+static void in_a_larger_plan(scene *s)
+{
+    scene other;
+
+    scene_relaid(&other, s, SCENE_DENSE);
+    other.desc.len_k = 5 * s->desc.len_k + 1000;
+    scene_run(&other, 2);
+    if (!scene_same_outputs(&other, s))
+        fail_msg("%s, a capacity of %d", s->shape.name,
+                 (int)other.desc.len_k);
+    scene_close(&other);
+}
+
+UNIT(the_capacity_does_not_show)
+{
+    everywhere(in_a_larger_plan);
+}
+
+/* ------------------------------------------------------------- hidden keys */
+
+/* Whether any query of the group sees key j of entry b, KV head g: a biased
+ * score above -inf. */
+static bool seen(const scene *s, int64_t b, int64_t g, int64_t j)
+{
+    const int64_t group = s->desc.heads_q / s->desc.heads_kv;
+    const attn_input scores = attn_in(s->scores);
+    const int64_t len_q = scores.shape[2], len_k = scores.shape[3];
+
+    for (int64_t h = g * group; h < (g + 1) * group; h++)
+        for (int64_t i = 0; i < len_q; i++)
+            if (scene_read(&scores, ((b * scores.shape[1] + h) * len_q + i) *
+                                            len_k + j) !=
+                -(double)INFINITY)
+                return true;
+    return false;
+}
+
+/* Put `value` where `judge`, which has run, says that nobody looks. */
+static int64_t spoil_hidden(scene *s, const scene *judge, double value)
+{
+    attn_tensor k = scene_writable(&s->args.kv.k);
+    attn_tensor v = scene_writable(&s->args.kv.v);
+    int64_t spoilt = 0;
+
+    for (int64_t b = 0; b < s->desc.batch; b++)
+        for (int64_t g = 0; g < s->desc.heads_kv; g++)
+            for (int64_t j = 0; j < k.shape[2]; j++) {
+                const int64_t row = (b * k.shape[1] + g) * k.shape[2] + j;
+
+                if (seen(judge, b, g, j))
+                    continue;
+                spoilt++;
+                for (int64_t c = 0; c < k.shape[3]; c++)
+                    scene_write(&k, row * k.shape[3] + c, value);
+                for (int64_t c = 0; c < v.shape[3]; c++)
+                    scene_write(&v, row * v.shape[3] + c, value);
+            }
+    return spoilt;
+}
+
+static int64_t total_spoilt;
+
+static void with_other_hidden_keys(scene *s)
+{
+    static const double values[] = {(double)NAN, (double)INFINITY,
+                                    -(double)INFINITY, 1e4, 0};
+    scene other;
+
+    if (s->scores.dtype == ATTN_NONE ||
+        !absent(&s->args.kv.block_table))
+        return;
+    for (size_t n = 0; n < COUNT(values); n++) {
+        scene_relaid(&other, s, SCENE_DENSE);
+        total_spoilt += spoil_hidden(&other, s, values[n]);
+        scene_run(&other, 1);
+        if (!scene_same_outputs(&other, s))
+            fail_msg("%s, hidden keys of %g", s->shape.name, values[n]);
+        scene_close(&other);
+    }
+}
+
+UNIT(what_hidden_keys_hold_does_not_show)
+{
+    total_spoilt = 0;
+    everywhere(with_other_hidden_keys);
+    assert_true(total_spoilt > 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_show),
+        cmocka_unit_test(two_hundred_and_fifty_runs_are_one),
+        cmocka_unit_test(layout_strides_and_alignment_do_not_show),
+        cmocka_unit_test(a_head_or_slice_alone_has_its_bits),
+        cmocka_unit_test(group_size_does_not_show),
+        cmocka_unit_test(what_else_is_asked_for_does_not_show),
+        cmocka_unit_test(the_capacity_does_not_show),
+        cmocka_unit_test(what_hidden_keys_hold_does_not_show),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
