@@ -51,7 +51,7 @@ void scene_backward(scene *s, int64_t threads);
 void scene_run(scene *s, int64_t threads);
 bool scene_has_backward(const scene *s);
 
-/* ---------------------------------------------------------- tensors by number */
+/* ------------------------------------------------------- tensors by number */
 
 #define SCENE_INPUTS 14
 #define SCENE_OUTPUTS 11
