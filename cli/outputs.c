@@ -152,7 +152,8 @@ static int take_gradients(cli_problem *p, bool half_square)
     return CLI_GO;
 }
 
-/* The gradient of an optional input, if that is given. */
+/* The gradient of an optional input, if that is given: a bias has as many
+ * elements as weights and keeps its type, the others are few. */
 static int add_optional(cli_problem *p, const char *name, const char *of,
                         const attn_input *input, attn_tensor *to)
 {
@@ -161,7 +162,8 @@ static int add_optional(cli_problem *p, const char *name, const char *of,
 
     if (!like)
         return CLI_GO;
-    a = add(p, name, at_least_f32(p), like->rank, like->shape);
+    a = add(p, name, input == &p->args.bias ? like->dtype : at_least_f32(p),
+            like->rank, like->shape);
     if (!a)
         return CLI_INPUT;
     *to = attn_dense(a->data, a->dtype, input->rank, input->shape);
