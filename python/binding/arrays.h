@@ -65,6 +65,12 @@ struct python_side {
 
 inline python_side *python; /* set when the module is made, then constant */
 
+inline bool is_numpy(nb::handle object)
+{
+    return PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject *>(
+                                                python->ndarray.ptr()));
+}
+
 /* ----------------------------------------------------------------- input */
 
 /* A Python array as a view, and what keeps its memory. */
@@ -105,7 +111,12 @@ inline void take(const char *name, nb::handle object, input *to)
 {
     attn_dtype dtype = ATTN_NONE;
 
-    if (nb::try_cast(object, to->memory))
+    /* A tensor that records gradients would lose them here. */
+    const bool records =
+        !is_numpy(object) && nb::getattr(object, "requires_grad",
+                                         nb::handle(Py_False)).ptr() == Py_True;
+
+    if (!records && nb::try_cast(object, to->memory))
         dtype = dtype_of(to->memory.dtype());
     if (dtype == ATTN_NONE)
         dtype = coerced(name, object, &to->memory);
@@ -188,8 +199,7 @@ public:
     maker() = default; /* NumPy, no type but those of the library */
     explicit maker(nb::handle like) : like_(like)
     {
-        if (!PyObject_TypeCheck(like.ptr(), reinterpret_cast<PyTypeObject *>(
-                                                python->ndarray.ptr())))
+        if (!is_numpy(like))
             importer_ = python->importer(like);
     }
 

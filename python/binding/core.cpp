@@ -401,18 +401,21 @@ NB_MODULE(_core, m)
     const auto optional = [](const char *name) {
         return nb::arg(name).none();
     };
-    m.def("attention", &attention, "q"_a, "k"_a, "v"_a, "keywords"_a,
-          optional("out"), "want_lse"_a, "want_weights"_a, "want_entropy"_a,
-          optional("block_table"));
-    m.def("backward", &backward, "do"_a, "q"_a, "k"_a, "v"_a, "o"_a, "lse"_a,
-          "keywords"_a, optional("dlse"), "wanted"_a);
-    m.def("weights", &weights, "q"_a, "k"_a, "keywords"_a, "stage"_a,
-          optional("heads"), optional("rows"));
+    m.def("attention", &attention, optional("q"), optional("k"), optional("v"),
+          "keywords"_a, optional("out"), "want_lse"_a, "want_weights"_a,
+          "want_entropy"_a, optional("block_table"));
+    m.def("backward", &backward, optional("do"), optional("q"), optional("k"),
+          optional("v"), optional("o"), optional("lse"), "keywords"_a,
+          optional("dlse"), "wanted"_a);
+    m.def("weights", &weights, optional("q"), optional("k"), "keywords"_a,
+          "stage"_a, optional("heads"), optional("rows"));
     m.def("dropout_mask", &dropout_mask);
-    m.def("merge", &merge);
-    m.def("kv_append", &kv_append, "cache"_a, "rows"_a, "lengths"_a,
-          optional("block_table"), "name"_a);
-    m.def("rope", &rope);
+    m.def("merge", &merge, optional("o1"), optional("lse1"), optional("o2"),
+          optional("lse2"), "bshd"_a);
+    m.def("kv_append", &kv_append, optional("cache"), optional("rows"),
+          optional("lengths"), optional("block_table"), "name"_a);
+    m.def("rope", &rope, optional("x"), optional("positions"), "options"_a,
+          "transposed"_a);
     m.def("rope_frequencies", &rope_frequencies);
     m.def("facts", &facts);
 }

@@ -48,8 +48,7 @@ inline PyObject *exception_of(attn_status status)
 inline const char *python_name(const char *field)
 {
     static const char *const names[][2] = {
-        {"mask", "attn_mask"}, {"bias", "attn_bias"}, {"d_o", "do"},
-        {"o", "out"},          {"stage", "mode"}};
+        {"mask", "attn_mask"}, {"bias", "attn_bias"}, {"d_o", "do"}};
 
     for (const auto &pair : names)
         if (std::strcmp(pair[0], field) == 0)

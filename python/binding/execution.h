@@ -104,6 +104,8 @@ void run(const problem &p, attn_pass pass, Call call)
 
         status = call(&plan, &exec, &diag);
     }
+    if (pass == ATTN_FORWARD && std::strcmp(diag.field, "o") == 0)
+        std::strcpy(diag.field, "out");
     check(status, diag);
 }
 

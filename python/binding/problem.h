@@ -220,6 +220,10 @@ inline void problem::take_arrays(nb::handle *words, nb::handle table)
 {
     take_optional("attn_mask", words[MASK], &mask, &args.mask,
                   ATTN_WITH_MASK);
+    if (mask.view.dtype != ATTN_NONE && mask.view.dtype != ATTN_BOOL)
+        fail(ATTN_E_DTYPE, "attn_mask", "is %s, must be bool (True = attend); "
+             "what is added to the scores is attn_bias",
+             attn_dtype_name(mask.view.dtype));
     take_optional("attn_bias", words[BIAS], &bias, &args.bias,
                   ATTN_WITH_BIAS);
     take_optional("alibi_slopes", words[ALIBI_SLOPES], &alibi_slopes,
