@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dots from a scene, row by row, so that no picture is ever held whole. */
+#ifndef ATTN_PICTURE_RASTER_H
+#define ATTN_PICTURE_RASTER_H
+
+#include "picture/scene.h"
+#include "picture/strokes.h"
+
+typedef struct attn__raster {
+    const attn__scene *scene;
+    int64_t density; /* dots to a pixel */
+    int64_t width, height; /* in dots */
+    attn__strokes strokes; /* of text and curves */
+    size_t *first; /* item i has the strokes first[i] to first[i + 1] - 1 */
+    float *coverage; /* a row of zeros between calls */
+    uint32_t *row;
+    /* For each item of cells, the codes of one row of units, and which. */
+    attn__heat heat;
+    uint16_t **codes;
+    int64_t *unit;
+} attn__raster;
+
+attn_status attn__raster_init(attn__raster *raster, const attn__scene *scene,
+                              const attn_figure *figure, int64_t density,
+                              attn_diag *diag);
+void attn__raster_free(attn__raster *raster);
+/* Row y as 3 * width bytes. Allocates nothing. */
+void attn__raster_row(attn__raster *raster, int64_t y, uint8_t *rgb);
+
+#endif
