@@ -89,7 +89,7 @@ static row_sizes sizes_of(const ref_case *c, const ref_outputs *exact,
                                             c->v + (row.key + j) * f->dim_v,
                                             f->dim_v));
     }
-    if (c->sinks)
+    if (c->sinks && isfinite(c->sinks[row.h]))
         row.score = fmaxl(row.score, fabsl(c->sinks[row.h]));
     row.gain = 2 * most + (c->dlse ? fabsl(c->dlse[r]) : 0);
     row.error_p = (4 * (d + 4) * row.score + 2 * n + 16) * u;
