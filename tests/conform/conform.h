@@ -3,7 +3,7 @@
  * conform: every case of a folder of vectors through the reference and
  * through the kernels. What the files of the program share.
  *
- *   case.c     a case: index, sidecar, arrays          compare.c  the verdict
+ *   case.c     a case: index, sidecar, arrays          verdict.c  right or not
  *   number.c   storage types                           job.c      attention as
  *   core_*.c   the cases of `core`                                a job, and
  *   onnx*.c    the cases of `onnx`                     kernel.c   who does it
