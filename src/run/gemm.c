@@ -123,6 +123,26 @@ static attn_status check_result(const attn_gemm_args *g, attn_diag *diag)
 
 /* ------------------------------------------------------------------- run */
 
+/* Whether batches of rows lie as one run of m rows each after the other. */
+static bool follows(const int64_t *stride, int64_t m)
+{
+    int64_t length;
+
+    return attn__mul_i64(m, stride[2], &length) && stride[1] == length;
+}
+
+/* One tall product in place of many with the same b: fuller units, and the
+ * same sums. A sum over batches has its own order and stays as it is. */
+static void join_batches(attn__gemm *g)
+{
+    if (g->sum == 1 && g->b.stride[1] == 0 && follows(g->a.stride, g->m) &&
+        follows(g->c.stride, g->m) &&
+        (!g->d.data || follows(g->d.stride, g->m))) {
+        g->m *= g->batch;
+        g->batch = 1;
+    }
+}
+
 static void resolve(const attn_gemm_args *g, attn__gemm *gemm)
 {
     gemm->a = attn__view_of(&g->a, false);
@@ -211,14 +231,18 @@ attn_status attn_gemm(const attn_gemm_args *args, const attn_exec *exec,
 {
     attn_workspace need;
     attn__units units;
+    attn_input c;
     gemm_run run;
 
     ATTN__TRY(check_args(args, diag));
     ATTN__TRY(check_result(args, diag));
+    c = attn_in(args->c);
     ATTN__TRY(attn__exec_threads(exec, diag));
     workspace_of(args->a.dtype, exec->threads, &need);
     ATTN__TRY(attn__exec_memory(exec, &need, diag));
     resolve(args, &run.gemm);
+    if (!attn__is_empty(&c))
+        join_batches(&run.gemm);
     run.kernel = choose(args->a.dtype, args->isa_limit)->run;
     run.row_chunks = attn__ceil_div(run.gemm.m, ATTN__GEMM_ROWS);
     run.column_chunks = attn__ceil_div(run.gemm.n, ATTN__GEMM_COLUMNS);
