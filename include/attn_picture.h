@@ -40,6 +40,12 @@ typedef enum attn_theme {
     ATTN_THEME_DARK = 1   /* and into a dark one */
 } attn_theme;
 
+/* Which differences the colours show. */
+typedef enum attn_shades {
+    ATTN_SHADES_LINEAR = 0, /* of values */
+    ATTN_SHADES_LOG = 1     /* of their logarithms; 0 and less is the lowest */
+} attn_shades;
+
 /* A sequence of numbers, drawn over 0, 1, 2, ... NaN and infinity break the
  * line. */
 typedef struct attn_curve {
@@ -70,6 +76,7 @@ typedef struct attn_panel {
 typedef struct attn_figure {
     uint32_t size; /* sizeof(attn_figure), set by attn_figure_init */
     attn_theme theme;
+    attn_shades shades;
     const attn_panel *panels;
     int64_t n_panels;
     int64_t columns;           /* panels side by side; 0 = chosen */
@@ -78,7 +85,8 @@ typedef struct attn_figure {
     int64_t density;           /* PNG: dots per pixel, 1 to 4; 0 = 2, or 1 for
                                   a large picture */
     double low, high;          /* ends of the colours; NaN = the least and
-                                  largest of the shown values */
+                                  largest of the shown values, with LOG at
+                                  most five decades apart */
     const char *title, *note;  /* over all; NULL = none */
     const char *row_axis, *column_axis; /* what rows and columns are */
     const char *value;                  /* what the colours measure */

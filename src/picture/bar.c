@@ -14,7 +14,7 @@
 #define TICK 4.0
 #define MOST_TICKS 7
 #define KEY_LINE 22.0
-#define VALUE_LINE 20.0
+#define VALUE_LINE 24.0
 
 static bool has_cells(const attn_figure *figure)
 {
@@ -24,11 +24,44 @@ static bool has_cells(const attn_figure *figure)
     return false;
 }
 
-static void number_at(const attn__bar *bar, int64_t i,
-                      char text[ATTN__NUMBER_SIZE])
+static void add_tick(attn__bar *bar, double at, int decimals)
 {
-    attn__format(text, (double)(bar->ticks.first + i) * bar->ticks.step,
-                 bar->ticks.decimals);
+    if (bar->n == ATTN__MOST_TICKS)
+        return;
+    bar->at[bar->n] = at;
+    attn__format(bar->text[bar->n++], at, decimals);
+}
+
+/* Powers of ten; where there are few of them, also their halves and fifths. */
+static void add_decades(attn__bar *bar, double low, double high)
+{
+    const int first = (int)floor(log10(low)), last = (int)ceil(log10(high));
+    const int step = 1 + (last - first) / (ATTN__MOST_TICKS - 2);
+    static const int between[] = {1, 2, 5};
+    const int n = last - first <= 2 ? 3 : 1;
+
+    for (int power = first; power <= last; power += step)
+        for (int i = 0; i < n; i++) {
+            const double at = between[i] * pow(10, power);
+
+            if (at >= low * (1 - 1e-9) && at <= high * (1 + 1e-9))
+                add_tick(bar, at, power < -3 || power > 5 ? -1
+                                  : power < 0             ? -power
+                                                          : 0);
+        }
+}
+
+static void add_ticks(attn__bar *bar, const attn__range *range)
+{
+    const attn__ticks ticks = attn__ticks_of(range->low, range->high,
+                                             MOST_TICKS);
+
+    if (range->log) {
+        add_decades(bar, range->low, range->high);
+        return;
+    }
+    for (int64_t i = 0; i < ticks.n; i++)
+        add_tick(bar, (double)(ticks.first + i) * ticks.step, ticks.decimals);
 }
 
 attn__bar attn__bar_plan(const attn__scene *scene, const attn_figure *figure)
@@ -38,13 +71,10 @@ attn__bar attn__bar_plan(const attn__scene *scene, const attn_figure *figure)
 
     if (!has_cells(figure))
         return bar;
-    bar.ticks = attn__ticks_of(scene->range.low, scene->range.high,
-                               MOST_TICKS);
-    for (int64_t i = 0; i < bar.ticks.n; i++) {
-        number_at(&bar, i, text);
-        bar.width = fmax(bar.width,
-                         attn__room_for(scene, text, ATTN__TEXT_SIZE));
-    }
+    add_ticks(&bar, &scene->range);
+    for (int i = 0; i < bar.n; i++)
+        bar.width = fmax(bar.width, attn__room_for(scene, bar.text[i],
+                                                   ATTN__TEXT_SIZE));
     if (scene->range.any_masked)
         bar.width = fmax(bar.width, attn__room_for(scene, "masked",
                                                    ATTN__TEXT_SIZE));
@@ -60,18 +90,13 @@ attn__bar attn__bar_plan(const attn__scene *scene, const attn_figure *figure)
 static void draw_numbers(attn__scene *scene, const attn__bar *bar, double x,
                          double y, double height)
 {
-    const double low = scene->range.low, high = scene->range.high;
+    for (int i = 0; i < bar->n; i++) {
+        const double up = attn__range_part(&scene->range, bar->at[i]);
+        const double at = y + (height - 1) * (1 - up);
 
-    for (int64_t i = 0; i < bar->ticks.n; i++) {
-        const double value = (double)(bar->ticks.first + i) * bar->ticks.step;
-        const double up = (0.5 * value - 0.5 * low) / (0.5 * high - 0.5 * low);
-        const double at = y + (height - 1) * (1 - fmin(fmax(up, 0), 1));
-        char text[ATTN__NUMBER_SIZE];
-
-        number_at(bar, i, text);
         attn__scene_rect(scene, x + THICK, floor(at), TICK, 1,
                          scene->colors.faint);
-        attn__scene_add(scene, attn__plain_text(scene, text,
+        attn__scene_add(scene, attn__plain_text(scene, bar->text[i],
                                                 x + THICK + TICK + GAP - 2,
                                                 at));
     }

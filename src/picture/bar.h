@@ -7,10 +7,14 @@
 #include "picture/scene.h"
 #include "picture/ticks.h"
 
+#define ATTN__MOST_TICKS 16
+
 typedef struct attn__bar {
     double width; /* 0: there is no heat map, and no bar */
     const char *value;
-    attn__ticks ticks;
+    int n;        /* numbers beside it, and their texts */
+    double at[ATTN__MOST_TICKS];
+    char text[ATTN__MOST_TICKS][ATTN__NUMBER_SIZE];
 } attn__bar;
 
 attn__bar attn__bar_plan(const attn__scene *scene, const attn_figure *figure);

@@ -12,7 +12,7 @@
 #define LEAST_SIDE 24  /* pixels of a short axis beside a long one */
 #define LARGEST_CELL 56
 #define VALUE_CELL 30.0 /* cells from here on hold their value */
-#define VALUE_GAP 6.0
+#define VALUE_GAP 8.0
 #define MOST_VALUES 4096 /* cells with values in a panel */
 #define LABEL_CELL 14   /* a cell's side that leaves room for a label */
 #define MOST_LABELS 1800 /* pixels that a picture may grow to for labels */

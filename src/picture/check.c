@@ -103,6 +103,10 @@ attn_status attn__check_figure(const attn_figure *f, attn_diag *diag)
                   (unsigned)sizeof *f);
     ATTN__REQUIRE(f->theme == ATTN_THEME_LIGHT || f->theme == ATTN_THEME_DARK,
                   diag, ATTN_E_ARG, "theme", "%d is no theme", (int)f->theme);
+    ATTN__REQUIRE(f->shades == ATTN_SHADES_LINEAR ||
+                      f->shades == ATTN_SHADES_LOG,
+                  diag, ATTN_E_ARG, "shades", "%d is no way to shade",
+                  (int)f->shades);
     ATTN__REQUIRE(f->n_panels >= 1, diag, ATTN_E_ARG, "n_panels",
                   "%lld; there must be one", (long long)f->n_panels);
     ATTN__REQUIRE(f->n_panels <= MOST_PANELS, diag, ATTN_E_LIMIT, "n_panels",
@@ -122,6 +126,10 @@ attn_status attn__check_figure(const attn_figure *f, attn_diag *diag)
                   "must not be infinite");
     ATTN__REQUIRE(isnan(f->low) || isnan(f->high) || f->low < f->high, diag,
                   ATTN_E_ARG, "high", "must be above low");
+    ATTN__REQUIRE(f->shades != ATTN_SHADES_LOG || !(f->low <= 0), diag,
+                  ATTN_E_ARG, "low", "must be positive for logarithms");
+    ATTN__REQUIRE(f->shades != ATTN_SHADES_LOG || !(f->high <= 0), diag,
+                  ATTN_E_ARG, "high", "must be positive for logarithms");
     for (int64_t p = 0; p < f->n_panels; p++)
         ATTN__TRY(check_panel(&f->panels[p], diag));
     return ATTN_OK;

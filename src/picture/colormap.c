@@ -23,10 +23,11 @@ typedef struct path {
 } path;
 
 /* Chosen by eye: hues from yellow over green to blue, or from violet over red
- * to yellow, as far from grey as sRGB can show all along. */
+ * to yellow, as far from grey as sRGB can show all along: a path that left it
+ * would have a kink there. */
 static const path paths[] = {
-    [ATTN_THEME_LIGHT] = {0.985, 0.27, 105, 285, 0.012, 0.105, 0.075},
-    [ATTN_THEME_DARK] = {0.17, 0.965, 285, 460, 0.035, 0.10, 0.10},
+    [ATTN_THEME_LIGHT] = {0.985, 0.27, 105, 285, 0.012, 0.10, 0.028},
+    [ATTN_THEME_DARK] = {0.17, 0.965, 285, 460, 0.035, 0.07, 0.10},
 };
 
 /* ------------------------------------------------------- sRGB and Oklab */

@@ -3,6 +3,7 @@
  * From UTF-8 to strokes by way of the glyphs in font_data.c. */
 #include "picture/font.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #define PIECES 6        /* lines that a parabola is made of */
 #define PIXEL 2.0       /* glyph units in a pixel, at SIZE */
 #define SIZE 12.0
+#define SPACING 6.0     /* of an advance that lies behind the letter */
 #define DOT 1.3         /* a dot's radius, against the stroke's */
 #define LEAST_DOT 0.15  /* and what is added, in pixels */
 
@@ -185,7 +187,7 @@ static attn_status draw_point(uint32_t point, const attn__pen *pen,
     if (!accented)
         return ATTN_OK;
     return draw_path(pen, attn__accents[accented->accent],
-                     (spot){by.x + (glyph->advance - 6) / 2,
+                     (spot){by.x + (glyph->advance - SPACING) / 2,
                             accented->accent == ATTN__CEDILLA ? 0
                             : tall                            ? 18
                                                               : 13},
@@ -217,7 +219,7 @@ double attn__text_width(const char *text, double size)
 
     /* Without strokes nothing can fail. */
     (void)draw_text(text, NULL, &along, NULL);
-    return along * size / (SIZE * PIXEL);
+    return fmax(along - SPACING, 0) * size / (SIZE * PIXEL);
 }
 
 attn_status attn__text_strokes(const char *text, attn__pen pen,

@@ -54,7 +54,7 @@ int attn__next_point(const char *text, uint32_t *point);
 
 /* Where and how text is drawn. */
 typedef struct attn__pen {
-    double x, y;      /* the first letter's place on the baseline; y goes down */
+    double x, y;             /* the first letter on the baseline; y goes down */
     double right_x, right_y; /* the unit vector along the line */
     double scale;     /* pixels a unit of the glyphs */
     double radius;    /* half the width of the stroke */

@@ -8,6 +8,7 @@
 #include "core/alloc.h"
 #include "core/diag.h"
 #include "core/element.h"
+#include "picture/colormap.h"
 
 /* ---------------------------------------------------------------- reading */
 
@@ -63,7 +64,11 @@ void attn__heat_free(attn__heat *heat)
 
 /* ----------------------------------------------------------------- range */
 
-static void widen(const attn__heat *heat, int64_t n, attn__range *range)
+#define DECADES 1e-5 /* of the largest value: the least that LOG shows */
+
+/* `positive` is the least value above zero. */
+static void widen(const attn__heat *heat, int64_t n, attn__range *range,
+                  double *positive)
 {
     for (int64_t j = 0; j < n; j++) {
         const double v = heat->value[j];
@@ -75,47 +80,72 @@ static void widen(const attn__heat *heat, int64_t n, attn__range *range)
         else if (isfinite(v)) {
             range->low = fmin(range->low, v);
             range->high = fmax(range->high, v);
+            if (v > 0)
+                *positive = fmin(*positive, v);
         }
     }
+}
+
+/* Ends that the figure gives, and a span where there is none. */
+static void settle(const attn_figure *figure, double positive,
+                   attn__range *range)
+{
+    if (range->low > range->high) /* nothing finite is shown */
+        range->low = 0, range->high = 1;
+    if (!isnan(figure->high))
+        range->high = figure->high;
+    if (range->log && !(range->high > 0))
+        range->high = 1;
+    if (range->log)
+        range->low = fmin(fmax(positive, range->high * DECADES), range->high);
+    if (!isnan(figure->low))
+        range->low = figure->low;
+    /* One value, or an end beyond all of them: any span will do that a double
+     * can tell from its low end. */
+    if (!(range->low < range->high) && range->log)
+        range->low = 0.1 * range->high;
+    else if (!(range->low < range->high))
+        range->high = range->low + fmax(1, fabs(range->low) * 0x1p-40);
 }
 
 void attn__range_of(const attn_figure *figure, attn__heat *heat,
                     attn__range *range)
 {
-    *range = (attn__range){INFINITY, -INFINITY, false, false};
+    double positive = INFINITY;
+
+    *range = (attn__range){.low = INFINITY, .high = -INFINITY,
+                           .log = figure->shades == ATTN_SHADES_LOG};
     for (int64_t p = 0; p < figure->n_panels; p++) {
         const attn_panel *panel = &figure->panels[p];
 
         for (int64_t i = 0; panel->n_curves == 0 && i < panel->values.shape[0];
              i++) {
             read_row(heat, panel, i);
-            widen(heat, panel->values.shape[1], range);
+            widen(heat, panel->values.shape[1], range, &positive);
         }
     }
-    if (range->low > range->high) /* nothing finite is shown */
-        range->low = 0, range->high = 1;
-    if (!isnan(figure->low))
-        range->low = figure->low;
-    if (!isnan(figure->high))
-        range->high = figure->high;
-    if (!(range->low < range->high)) {
-        /* One value, or an end beyond all of them: any span will do that a
-         * double can tell from its low end. */
-        const double span = fmax(1, fabs(range->low) * 0x1p-40);
+    settle(figure, positive, range);
+}
 
-        range->high = range->low + span;
-    }
+double attn__range_part(const attn__range *range, double value)
+{
+    double part;
+
+    if (range->log)
+        part = value > 0 ? log(value / range->low) /
+                               log(range->high / range->low)
+                         : 0;
+    else /* by halves, which do not overflow */
+        part = (0.5 * value - 0.5 * range->low) /
+               (0.5 * range->high - 0.5 * range->low);
+    return part <= 0 ? 0 : part >= 1 ? 1 : part;
 }
 
 /* ------------------------------------------------------------------ units */
 
-/* (v - low) / (high - low) in 256 steps, without overflow. */
 static uint16_t level_of(double v, const attn__range *range)
 {
-    const double half = 0.5 * range->high - 0.5 * range->low;
-    const double t = (0.5 * v - 0.5 * range->low) / half;
-
-    return t <= 0 ? 0 : t >= 1 ? 255 : (uint16_t)(t * 255 + 0.5);
+    return (uint16_t)((ATTN__LEVELS - 1) * attn__range_part(range, v) + 0.5);
 }
 
 /* The rank of a cell in a block: NaN above numbers above masked ones. */

@@ -34,7 +34,8 @@ static inline int64_t attn__pixels(attn__fit fit)
 
 /* What the shown values of a figure span. */
 typedef struct attn__range {
-    double low, high;      /* low < high */
+    double low, high; /* low < high; both positive where they are logarithmic */
+    bool log;
     bool any_masked, any_nan;
 } attn__range;
 
@@ -56,6 +57,8 @@ void attn__range_of(const attn_figure *figure, attn__heat *heat,
 /* Values and codes of one row of units. */
 void attn__heat_row(attn__heat *heat, const attn_panel *panel, attn__fit rows,
                     attn__fit columns, const attn__range *range, int64_t unit);
+/* Where a value lies between low and high: 0 to 1. NaN must not come here. */
+double attn__range_part(const attn__range *range, double value);
 /* Element i of a vector. */
 double attn__element(const attn_input *values, int64_t i);
 

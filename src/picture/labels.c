@@ -12,9 +12,10 @@
 #include "picture/ticks.h"
 
 #define LEAST_PITCH 11.0 /* of one line of text to the next */
-#define NUMBER_PITCH 18.0
-#define APART 8.0   /* between numbers side by side */
-#define GAP 6.0     /* between text and cells */
+#define NUMBER_PITCH 18.0 /* where each row has its number */
+#define TICK_PITCH 36.0   /* and where not */
+#define APART 20.0  /* between numbers side by side */
+#define GAP 7.0     /* between text and cells */
 #define TICK 4.0
 #define LINE 12.0   /* height of a line, GAP not counted */
 #define ELLIPSIS "\xe2\x80\xa6"
@@ -85,8 +86,11 @@ void attn__axis_plan(const attn__scene *scene, attn__axis *axis, bool is_rows)
                      ? ATTN__TEXT_SIZE
                      : ATTN__TEXT_SIZE - 1;
     width = widest(scene, axis);
-    least = !axis->numbers ? axis->pitch : is_rows ? NUMBER_PITCH
-                                                   : width + APART;
+    least = axis->pitch;
+    if (axis->numbers && is_rows && axis->pitch < NUMBER_PITCH)
+        least = TICK_PITCH;
+    if (axis->numbers && !is_rows && axis->pitch < width + GAP)
+        least = width + APART;
     axis->step = attn__round_step(least / axis->pitch);
     axis->ticks = axis->step > 1;
     axis->turned = !is_rows && !axis->numbers && width + GAP > axis->pitch;

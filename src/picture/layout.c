@@ -224,15 +224,18 @@ static double draw_titles(attn__scene *scene, const attn_figure *figure,
 static void draw_axis_names(attn__scene *scene, const grid *g, double left,
                             double top)
 {
-    const double cells = left + g->column[1];
+    /* Between the first cells and the last, not counting labels. */
+    const double x = left + 0.5 * (g->column[1] + g->width -
+                                   g->column[3 * g->columns - 1]);
+    const double y = top + 0.5 * (g->row[1] + g->height -
+                                  g->row[3 * g->rows - 1]);
     char text[ATTN__CUT_SIZE];
     attn__item item;
 
     if (g->figure->row_axis) {
         attn__cut(scene, g->figure->row_axis, ATTN__TEXT_SIZE, g->height,
                   text);
-        item = attn__plain_text(scene, text, MARGIN + 8,
-                                top + g->row[1] + g->row[0] / 2);
+        item = attn__plain_text(scene, text, MARGIN + 8, y);
         item.y -= ATTN__CAP_HEIGHT / 2;
         item.turned = 1;
         item.anchor = ATTN__MIDDLE;
@@ -242,7 +245,7 @@ static void draw_axis_names(attn__scene *scene, const grid *g, double left,
     if (g->figure->column_axis) {
         attn__cut(scene, g->figure->column_axis, ATTN__TEXT_SIZE, g->width,
                   text);
-        item = attn__plain_text(scene, text, cells + g->column[0] / 2,
+        item = attn__plain_text(scene, text, x,
                                 top + g->height + 0.5 * AXIS_LINE);
         item.anchor = ATTN__MIDDLE;
         item.color = scene->colors.faint;

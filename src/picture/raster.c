@@ -31,13 +31,12 @@ static attn_status stroke_text(attn__raster *r, const attn__item *item)
     const double width = attn__text_width(item->text, item->size);
     const double back = item->anchor == ATTN__START    ? 0
                         : item->anchor == ATTN__MIDDLE ? 0.5 * width
-                                                       : width - zoom * 3;
+                                                       : width;
     const double radius = item->bold ? BOLD_RADIUS : TEXT_RADIUS;
     attn__pen pen = {.right_x = !item->turned, .right_y = -item->turned,
                      .scale = 0.5 * zoom * dots,
                      .radius = radius * zoom * dots};
 
-    /* At the end, the room behind the last letter doesn't count. */
     pen.x = snapped(dots * (item->x - back * pen.right_x));
     pen.y = snapped(dots * (item->y - back * pen.right_y));
     return attn__text_strokes(item->text, pen, &r->strokes);
