@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attends.h"
+#include "report.h"
 #include "words.h"
 
 #define LEAST 0.1    /* weights below it are noise to the eye */
@@ -161,6 +162,7 @@ static int measure(matrix *m)
 {
     const attn_array *w = m->weights, *t = m->tokens;
     const int64_t *last = w->shape + w->rank;
+    char shape[128];
 
     m->len_k = last[-1];
     m->len_q = last[-2];
@@ -169,15 +171,33 @@ static int measure(matrix *m)
     if (t->dtype != ATTN_NONE)
         return cli_fail(CLI_USAGE, "tokens: has type %s; it must be text",
                         attn_dtype_name(t->dtype));
+    cli_shape_text(t->rank, t->shape, shape, sizeof shape);
     if (t->rank < 1 || t->rank > 2 || t->shape[t->rank - 1] != m->len_k ||
         (t->rank == 2 && t->shape[0] != m->batch))
-        return cli_fail(CLI_USAGE, "tokens: must have one string for each of "
-                        "the %lld keys", (long long)m->len_k);
+        return cli_fail(CLI_USAGE, "tokens: has shape %s, must be (%lld,) or "
+                        "(%lld, %lld), one string for each key", shape,
+                        (long long)m->len_k, (long long)m->batch,
+                        (long long)m->len_k);
     for (int64_t i = 0; i < t->count; i++)
         if (columns(t->text[i]) > m->width)
             m->width = columns(t->text[i]);
     if (m->len_q != m->len_k && m->width < 10)
         m->width = 10;
+    return CLI_GO;
+}
+
+int cli_check_attends(const attn_array *weights, const attn_array *tokens,
+                      const cli_shown *shown)
+{
+    matrix m = {.weights = weights, .tokens = tokens};
+
+    if (measure(&m) != CLI_GO)
+        return CLI_USAGE;
+    for (int i = 0; i < shown->n; i++)
+        if (shown->heads[i] >= m.heads)
+            return cli_fail(CLI_USAGE, "--show: %lld is not in 0 to %lld, the "
+                            "heads of q", (long long)shown->heads[i],
+                            (long long)m.heads - 1);
     return CLI_GO;
 }
 
@@ -189,11 +209,6 @@ int cli_print_attends(const attn_array *weights, const attn_array *tokens,
 
     if (measure(&m) != CLI_GO)
         return CLI_USAGE;
-    for (int i = 0; i < shown->n; i++)
-        if (shown->heads[i] >= m.heads)
-            return cli_fail(CLI_USAGE, "--show: head %lld is not below the "
-                            "%lld heads of q", (long long)shown->heads[i],
-                            (long long)m.heads);
     printf("\nwho attends whom (weights of %.1f and more", LEAST);
     if (shown->n == 0 && m.heads > CHOSEN)
         printf("; %d of %lld heads, --show=H,H,... for others", CHOSEN,

@@ -18,6 +18,11 @@ typedef struct cli_shown {
 /* "0,3,7" */
 int cli_shown_parse(const char *name, const char *text, cli_shown *shown);
 
+/* Whether tokens and heads fit the weights, before these are computed. CLI_GO or
+ * an exit code. */
+int cli_check_attends(const attn_array *weights, const attn_array *tokens,
+                      const cli_shown *shown);
+
 /* For each chosen head of each batch, a line for each query: the keys whose
  * weight is at least 0.1, largest first.
  *

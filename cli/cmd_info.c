@@ -94,8 +94,9 @@ static void print_entry(const attn_entry *e)
 
     if (e->status == ATTN_OK)
         cli_shape_text(e->rank, e->shape, shape, sizeof shape);
-    printf("%-20s %-24s %-5s %-8s%s\n", e->name, shape, type_of(e), e->format,
-           e->status == ATTN_OK ? "" : " cannot be loaded");
+    printf("%-20s %-24s %-5s %s", e->name, shape, type_of(e), e->format);
+    puts(e->status == ATTN_OK ? "" : *e->format ? ", cannot be loaded"
+                                                : "cannot be loaded");
 }
 
 static void json_entry(const attn_entry *e)

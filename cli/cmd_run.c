@@ -62,15 +62,15 @@ static int set_json(void *target, const char *name, const char *value)
 }
 
 static const cli_option options[] = {
-    {"o", "=OUT.npz", "write the results, instead of printing a table",
+    {"o", "=OUT.npz", "write the results, and print nothing",
      set_output},
     {"weights", NULL,
-     "also weights and entropy; and with tokens, print who\n"
-     "attends whom", set_weights},
-    {"show", "=H,H,...", "the heads printed; default those with most contrast",
+     "also weights and entropy; with tokens, print\n"
+     "who attends whom", set_weights},
+    {"show", "=H,H,...", "heads to print; default those that vary most",
      set_show},
     {"grad", NULL, "also gradients, from do and dlse", set_grad},
-    {"loss", "=half-square", "gradients of half the square of o, without do",
+    {"loss", "=half-square", "gradients of half the square of o, not from do",
      set_loss},
     {"json", NULL, "the table as JSON", set_json},
 };
@@ -100,10 +100,21 @@ static int check_options(const run_options *r)
     return CLI_GO;
 }
 
+/* The tokens, if who attends whom is to be printed. */
+static const attn_array *tokens_to_print(const cli_problem *p,
+                                         const run_options *r)
+{
+    return r->weights && !r->output && !r->json ? cli_input(p->inputs, "tokens")
+                                                : NULL;
+}
+
 static int prepare(cli_problem *p, const run_options *r)
 {
+    const attn_array *tokens = tokens_to_print(p, r);
     int code = cli_forward_outputs(p, r->weights);
 
+    if (code == CLI_GO && tokens)
+        code = cli_check_attends(cli_output(p, "weights"), tokens, &r->shown);
     if (code == CLI_GO && r->grad)
         code = cli_backward_outputs(p, r->half_square);
     return code;
@@ -139,7 +150,7 @@ static int write_output(const cli_problem *p, const run_options *r)
 
 static int report(cli_problem *p, const run_options *r)
 {
-    const attn_array *tokens = cli_input(p->inputs, "tokens");
+    const attn_array *tokens = tokens_to_print(p, r);
     int code;
 
     if (r->output)
@@ -151,7 +162,7 @@ static int report(cli_problem *p, const run_options *r)
         return CLI_OK;
     }
     cli_print_arrays(p->outputs, p->n_outputs);
-    if (!r->weights || !tokens)
+    if (!tokens)
         return CLI_OK;
     code = cli_print_attends(cli_output(p, "weights"), tokens, &r->shown);
     return code == CLI_GO ? CLI_OK : code;

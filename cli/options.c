@@ -141,16 +141,16 @@ static int set_layout(void *target, const char *name, const char *value)
 static const cli_option options[] = {
     {"scale", "=X", "factor on q.k; default 1/sqrt(D)", set_scale},
     {"causal", "[=CORNER]",
-     "no key after the query; with as many queries as keys,\n"
-     "or =top_left or =bottom_right", set_causal},
+     "no key after the query; CORNER is top_left or\n"
+     "bottom_right, if q and k differ in length", set_causal},
     {"window", "=L,R", "keys from p - L to p + R; -1 = unbounded", set_window},
     {"softcap", "=X", "X tanh(score / X), before bias and mask", set_softcap},
     {"empty-rows", "=zero|nan", "o of a query that may see no key",
      set_empty_rows},
     {"rope", "[=SPEC]",
-     "rotate q and k first; SPEC is a list of interleaved or\n"
-     "half, base=X, rotary_dim=N, scaling=linear|dynamic|ntk|\n"
-     "yarn|longrope|llama3, and that scaling's keys", set_rope},
+     "rotate q and k first; SPEC is a list of half or\n"
+     "interleaved, base=X, rotary_dim=N, scaling=linear|\n"
+     "dynamic|ntk|yarn|longrope|llama3, and its keys", set_rope},
     {"dropout", "=P,SEED[,OFFSET]", "drop weights by Philox4x32-10",
      set_dropout},
     {"layout", "=bhsd|bshd", "heads before or after the sequence axis",
@@ -158,7 +158,7 @@ static const cli_option options[] = {
     {"dtype", "=f64|f32|bf16|f16", "convert q, k, v and do first", set_dtype},
     {"precision", "=standard|high", "of the weights inside bf16 and f16",
      set_precision},
-    {"threads", "=N", "1 to 1024; the result does not depend on it",
+    {"threads", "=N", "1 to 1024; results do not depend on it",
      set_threads},
 };
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "problem.h"
+#include "report.h"
 
 attn_array *cli_output(cli_problem *p, const char *name)
 {
@@ -111,12 +112,16 @@ int cli_forward_outputs(cli_problem *p, bool weights)
 static int check_same_shape(const attn_array *a, const attn_array *b)
 {
     bool same = a->rank == b->rank;
+    char got[128], want[128];
 
     for (int32_t i = 0; same && i < a->rank; i++)
         same = a->shape[i] == b->shape[i];
-    return same ? CLI_GO
-                : cli_fail(CLI_USAGE, "%s: must have the shape of %s", a->name,
-                           b->name);
+    if (same)
+        return CLI_GO;
+    cli_shape_text(a->rank, a->shape, got, sizeof got);
+    cli_shape_text(b->rank, b->shape, want, sizeof want);
+    return cli_fail(CLI_USAGE, "%s: has shape %s, must be %s as %s", a->name,
+                    got, want, b->name);
 }
 
 /* do and dlse, shaped like o and lse. */

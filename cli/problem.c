@@ -47,13 +47,14 @@ static int take_main(cli_problem *p, const char *name, attn_array **to)
 static int check_rank(const cli_problem *p, const attn_array *a)
 {
     if (p->packed && a->rank != 3)
-        return cli_fail(CLI_USAGE, "%s: has %d axes; packed sequences have 3, "
+        return cli_fail(CLI_USAGE, "%s: is %d-D; packed sequences are 3-D, "
                         "(total, heads, dim)", a->name, (int)a->rank);
     if (a->rank < 2 || a->rank > 4)
-        return cli_fail(CLI_USAGE, "%s: has %d axes; 2 (L, D), 3 (H, L, D) and "
-                        "4 (B, H, L, D) are legal", a->name, (int)a->rank);
+        return cli_fail(CLI_USAGE, "%s: is %d-D; it must be 2-D (L, D), 3-D "
+                        "(H, L, D) or 4-D (B, H, L, D)", a->name,
+                        (int)a->rank);
     if (a->rank != p->q->rank)
-        return cli_fail(CLI_USAGE, "%s: has %d axes, but q has %d", a->name,
+        return cli_fail(CLI_USAGE, "%s: is %d-D, but q is %d-D", a->name,
                         (int)a->rank, (int)p->q->rank);
     return CLI_GO;
 }
@@ -103,8 +104,8 @@ static int take_input(const cli_problem *p, const char *name, attn_input *to)
     if (a->dtype == ATTN_NONE)
         return cli_fail(CLI_USAGE, "%s: holds text", name);
     if (a->rank > 4)
-        return cli_fail(CLI_USAGE, "%s: has %d axes; at most 4 are legal",
-                        name, (int)a->rank);
+        return cli_fail(CLI_USAGE, "%s: is %d-D; at most 4-D is legal", name,
+                        (int)a->rank);
     *to = a->rank == 0 ? attn_in_dense(a->data, a->dtype, 1, &one)
                        : attn_in_dense(a->data, a->dtype, a->rank, a->shape);
     return CLI_GO;
@@ -130,6 +131,18 @@ static void announce(attn_desc *desc, const attn_input *given, uint32_t bit)
         desc->inputs |= bit;
 }
 
+/* What a mask means is easily mistaken; so this says it. */
+static int take_mask(const cli_problem *p, attn_input *to)
+{
+    const attn_array *a = cli_input(p->inputs, "mask");
+
+    if (a && a->dtype != ATTN_BOOL)
+        return cli_fail(CLI_USAGE, "mask: has type %s; it must be bool, true = "
+                        "attend (what is added to the scores is the bias)",
+                        cli_type_of(a));
+    return take_input(p, "mask", to);
+}
+
 static int take_inputs(cli_problem *p)
 {
     attn_args *args = &p->args;
@@ -137,7 +150,7 @@ static int take_inputs(cli_problem *p)
     args->q = cli_view(p, p->q);
     args->kv.k = cli_view(p, p->k);
     args->kv.v = cli_view(p, p->v);
-    if (take_input(p, "mask", &args->mask) != CLI_GO ||
+    if (take_mask(p, &args->mask) != CLI_GO ||
         take_real(p, "bias", &args->bias) != CLI_GO ||
         take_real(p, "alibi_slopes", &args->alibi_slopes) != CLI_GO ||
         take_real(p, "sinks", &args->sinks) != CLI_GO ||

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "problem.h"
+#include "report.h"
 
 typedef struct places {
     attn_input view;  /* (len), or (B, len) */
@@ -53,14 +54,17 @@ static int given_places(const cli_problem *p, const attn_array *given,
 {
     const attn_input view = cli_view(p, queries ? p->q : p->k);
     const int64_t len = p->packed ? view.shape[0] : view.shape[2];
+    char shape[128];
 
+    cli_shape_text(given->rank, given->shape, shape, sizeof shape);
     if (given->rank < 1 || given->rank > 2 ||
         given->shape[given->rank - 1] != len)
-        return cli_fail(CLI_USAGE, "positions: must be (%lld) or (batch, "
-                        "%lld), one for each row of q and of k",
-                        (long long)len, (long long)len);
+        return cli_fail(CLI_USAGE, "positions: has shape %s, must be (%lld,) or "
+                        "(batch, %lld), one for each row of %s", shape,
+                        (long long)len, (long long)len, queries ? "q" : "k");
     if (given->dtype != ATTN_I32 && given->dtype != ATTN_I64)
-        return cli_fail(CLI_USAGE, "positions: must be integers");
+        return cli_fail(CLI_USAGE, "positions: has type %s; it must be an "
+                        "integer", cli_type_of(given));
     to->view = attn_in_dense(given->data, given->dtype, given->rank,
                              given->shape);
     return CLI_GO;

@@ -18,7 +18,7 @@ static int check_integers(const attn_array *a)
         return cli_fail(CLI_USAGE, "%s: has type %s; it must be an integer",
                         a->name, cli_type_of(a));
     if (a->rank > 1)
-        return cli_fail(CLI_USAGE, "%s: has %d axes; it must have one", a->name,
+        return cli_fail(CLI_USAGE, "%s: is %d-D; it must be 1-D", a->name,
                         (int)a->rank);
     return CLI_GO;
 }
@@ -38,8 +38,8 @@ int cli_check_packed(cli_problem *p)
     if (check_integers(q) != CLI_GO || check_integers(k) != CLI_GO)
         return CLI_USAGE;
     if (q->rank != 1 || q->count < 1)
-        return cli_fail(CLI_USAGE, "cu_seqlens_q: must have one axis of "
-                        "sequences + 1 elements");
+        return cli_fail(CLI_USAGE, "cu_seqlens_q: must be 1-D, with one element "
+                        "more than there are sequences");
     if (k->rank != 1 || k->count != q->count)
         return cli_fail(CLI_USAGE, "cu_seqlens_k: has %lld elements, but "
                         "cu_seqlens_q has %lld", (long long)k->count,
@@ -79,9 +79,9 @@ static int check_each(const cli_problem *p, const char *name)
     if (check_integers(a) != CLI_GO)
         return CLI_USAGE;
     if (a->count != p->desc.batch)
-        return cli_fail(CLI_USAGE, "%s: has %lld elements; there must be one "
-                        "for each of the %lld sequences", name,
-                        (long long)a->count, (long long)p->desc.batch);
+        return cli_fail(CLI_USAGE, "%s: has %lld elements, must have %lld, one "
+                        "for each sequence", name, (long long)a->count,
+                        (long long)p->desc.batch);
     return CLI_GO;
 }
 

@@ -89,8 +89,8 @@ static int take_option(const cli_usage *usage, int argc, char **argv, int *i)
                         value);
     if (!value && o->value && o->value[0] == '=') {
         if (*i + 1 == argc)
-            return cli_fail(CLI_USAGE, "%s: needs a value, %s%s", word,
-                            o->name, o->value);
+            return cli_fail(CLI_USAGE, "%s: needs a value, %s", word,
+                            o->value + 1);
         value = argv[++*i];
     }
     return o->set(target, o->name, value);

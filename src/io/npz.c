@@ -130,7 +130,10 @@ static attn_status zip_failure(const npz *state, zip_error_t *error,
     }
     if (is_memory(error))
         return attn__fail(diag, ATTN_E_NOMEM, name, "no memory for libzip");
-    return attn__fail(diag, ATTN_E_FORMAT, name, "%s",
+    if (zip_error_code_zip(error) == ZIP_ER_CRC)
+        return attn__fail(diag, ATTN_E_FORMAT, name,
+                          "has other data than its CRC says");
+    return attn__fail(diag, ATTN_E_FORMAT, name, "cannot be unpacked: %s",
                       zip_error_strerror(error));
 }
 
