@@ -132,6 +132,9 @@ nb::object backward(nb::handle d_o, nb::handle q, nb::handle k, nb::handle v,
     take("do", d_o, &in_do);
     take("o", o, &in_o);
     take("lse", lse, &in_lse);
+    p.check_rank("do", in_do.view);
+    p.check_rank("o", in_o.view);
+    p.check_stats_rank("lse", in_lse.view);
     p.args.d_o = p.as_heads(in_do.view);
     /* The library reads these two, which it declares as outputs. */
     const attn_input vo = p.as_heads(in_o.view), vl = p.as_stats(in_lse.view);
@@ -147,6 +150,7 @@ nb::object backward(nb::handle d_o, nb::handle q, nb::handle k, nb::handle v,
     p.args.lse = as_tensor(vl);
     if (!dlse.is_none()) {
         take("dlse", dlse, &in_dlse);
+        p.check_stats_rank("dlse", in_dlse.view);
         p.args.dlse = p.as_stats(in_dlse.view);
     }
     for (int i = 0; i < 6; i++) {
@@ -239,33 +243,39 @@ nb::object dropout_mask(const std::vector<int64_t> &shape, double p,
 nb::object merge(nb::handle o1, nb::handle lse1, nb::handle o2,
                  nb::handle lse2, bool bshd)
 {
+    static const char *const names[] = {"o1", "lse1", "o2", "lse2"};
+    const nb::handle given[] = {o1, lse1, o2, lse2};
     const maker make(o1);
     input in[4];
+    attn_input view[4];
     output o, lse;
     attn_diag diag;
-    const auto heads = [bshd](auto t) {
-        fold(&t, bshd);
-        return t;
-    };
-    const auto stats = [](auto t) {
-        if (t.rank <= 3)
-            widen(&t, 3);
-        return t;
-    };
 
-    take("o1", o1, &in[0]);
-    take("lse1", lse1, &in[1]);
-    take("o2", o2, &in[2]);
-    take("lse2", lse2, &in[3]);
-    make.make(in[0].view.dtype, in[0].view.rank, in[0].view.shape, &o);
-    make.make(in[1].view.dtype, in[1].view.rank, in[1].view.shape, &lse);
+    for (int i = 0; i < 4; i++) {
+        take(names[i], given[i], &in[i]);
+        view[i] = in[i].view;
+        const int32_t rank = in[0].view.rank - i % 2;
+
+        if (in[0].view.rank < 2 || view[i].rank != rank)
+            fail(ATTN_E_SHAPE, names[i], "has %d axes, must have %d",
+                 static_cast<int>(view[i].rank),
+                 static_cast<int>(std::max<int32_t>(rank, 2 - i % 2)));
+        if (i % 2)
+            widen(&view[i], 3);
+        else
+            fold(&view[i], bshd);
+    }
+    make.make(view[0].dtype, in[0].view.rank, in[0].view.shape, &o);
+    make.make(view[1].dtype, in[1].view.rank, in[1].view.shape, &lse);
+    attn_tensor to_o = o.view, to_lse = lse.view;
+    fold(&to_o, bshd);
+    widen(&to_lse, 3);
     attn_status status;
     {
         nb::gil_scoped_release unlocked;
 
-        status = attn_merge(heads(in[0].view), stats(in[1].view),
-                            heads(in[2].view), stats(in[3].view),
-                            heads(o.view), stats(lse.view), &diag);
+        status = attn_merge(view[0], view[1], view[2], view[3], to_o, to_lse,
+                            &diag);
     }
     check(status, diag);
     return nb::make_tuple(make.finish(o), make.finish(lse));

@@ -142,13 +142,14 @@ struct problem {
     }
     template <class View> View as_stats(View t) const
     {
-        if (!varlen && t.rank <= 3)
+        if (!varlen)
             widen(&t, 3);
         return t;
     }
+    void check_rank(const char *name, const attn_input &t) const;
+    void check_stats_rank(const char *name, const attn_input &t) const;
 
 private:
-    void check_rank(const char *name, const attn_input &t) const;
     void take_heads(nb::handle, nb::handle, nb::handle);
     void take_numbers(nb::handle *words);
     void take_causal(nb::handle causal);
@@ -170,6 +171,16 @@ inline void problem::check_rank(const char *name, const attn_input &t) const
     if (t.rank != q_given.rank)
         fail(ATTN_E_SHAPE, name, "has %d axes, but q has %d",
              static_cast<int>(t.rank), static_cast<int>(q_given.rank));
+}
+
+inline void problem::check_stats_rank(const char *name,
+                                      const attn_input &t) const
+{
+    const int32_t rank = varlen ? 2 : q_given.rank - 1;
+
+    if (t.rank != rank)
+        fail(ATTN_E_SHAPE, name, "has %d axes, must have %d",
+             static_cast<int>(t.rank), static_cast<int>(rank));
 }
 
 /* v may be None: weights have no need of it. */
