@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "attends.h"
-#include "report.h"
+#include "print_arrays.h"
 #include "words.h"
 
 #define LEAST 0.1    /* weights below it are noise to the eye */

@@ -18,8 +18,8 @@ typedef struct cli_shown {
 /* "0,3,7" */
 int cli_shown_parse(const char *name, const char *text, cli_shown *shown);
 
-/* Whether tokens and heads fit the weights, before these are computed. CLI_GO or
- * an exit code. */
+/* Whether tokens and heads fit the weights, before these are computed. CLI_GO
+ * or an exit code. */
 int cli_check_attends(const attn_array *weights, const attn_array *tokens,
                       const cli_shown *shown);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "attn_io.h"
-#include "report.h"
+#include "print_arrays.h"
 #include "words.h"
 
 static int set_json(void *target, const char *name, const char *value)

@@ -7,7 +7,7 @@
 
 #include "attends.h"
 #include "problem.h"
-#include "report.h"
+#include "print_arrays.h"
 
 typedef struct run_options {
     const char *output;

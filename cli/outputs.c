@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "problem.h"
-#include "report.h"
+#include "print_arrays.h"
 
 attn_array *cli_output(cli_problem *p, const char *name)
 {

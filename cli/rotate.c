@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "problem.h"
-#include "report.h"
+#include "print_arrays.h"
 
 typedef struct places {
     attn_input view;  /* (len), or (B, len) */
@@ -59,8 +59,8 @@ static int given_places(const cli_problem *p, const attn_array *given,
     cli_shape_text(given->rank, given->shape, shape, sizeof shape);
     if (given->rank < 1 || given->rank > 2 ||
         given->shape[given->rank - 1] != len)
-        return cli_fail(CLI_USAGE, "positions: has shape %s, must be (%lld,) or "
-                        "(batch, %lld), one for each row of %s", shape,
+        return cli_fail(CLI_USAGE, "positions: has shape %s, must be (%lld,) "
+                        "or (batch, %lld), one for each row of %s", shape,
                         (long long)len, (long long)len, queries ? "q" : "k");
     if (given->dtype != ATTN_I32 && given->dtype != ATTN_I64)
         return cli_fail(CLI_USAGE, "positions: has type %s; it must be an "

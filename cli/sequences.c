@@ -38,8 +38,8 @@ int cli_check_packed(cli_problem *p)
     if (check_integers(q) != CLI_GO || check_integers(k) != CLI_GO)
         return CLI_USAGE;
     if (q->rank != 1 || q->count < 1)
-        return cli_fail(CLI_USAGE, "cu_seqlens_q: must be 1-D, with one element "
-                        "more than there are sequences");
+        return cli_fail(CLI_USAGE, "cu_seqlens_q: must be 1-D, with one "
+                        "element more than there are sequences");
     if (k->rank != 1 || k->count != q->count)
         return cli_fail(CLI_USAGE, "cu_seqlens_k: has %lld elements, but "
                         "cu_seqlens_q has %lld", (long long)k->count,

@@ -10,7 +10,7 @@
 #include "core/alloc.h"
 #include "core/checked.h"
 #include "core/diag.h"
-#include "io/text.h"
+#include "io/unicode.h"
 #include "io/reader.h"
 
 #define PIECE 65536 /* bytes read at a time; larger elements one at a time */

@@ -10,7 +10,7 @@
 #include "core/checked.h"
 #include "core/diag.h"
 #include "io/npy_header.h"
-#include "io/text.h"
+#include "io/unicode.h"
 
 #define PREAMBLE 10
 #define ALIGNMENT 64 /* of the data in the file, as NumPy has it */

@@ -11,7 +11,7 @@
 #include "core/diag.h"
 #include "io/npy_write.h"
 #include "io/reader.h"
-#include "io/text.h"
+#include "io/unicode.h"
 #include "io/zip_bytes.h"
 #include "io/zip_directory.h"
 

@@ -11,7 +11,7 @@
 #include "core/checked.h"
 #include "core/diag.h"
 #include "io/reader.h"
-#include "io/text.h"
+#include "io/unicode.h"
 #include "io/zip_bytes.h"
 #include "io/zip_end.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report.h"
+#include "print_arrays.h"
 
 #define SMALL 64 /* elements of an array whose values are shown */
 #define NUMBER 32

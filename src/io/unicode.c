@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * From the text of files to UTF-8, and through it. */
-#include "io/text.h"
+#include "io/unicode.h"
 
 #include <string.h>
 

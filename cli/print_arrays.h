@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Arrays for people and for programs. */
-#ifndef ATTN_CLI_REPORT_H
-#define ATTN_CLI_REPORT_H
+#ifndef ATTN_CLI_PRINT_ARRAYS_H
+#define ATTN_CLI_PRINT_ARRAYS_H
 
 #include "attn_io.h"
 #include "cli.h"

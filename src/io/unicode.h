@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Text of arrays and names: UTF-8 in memory, UTF-32 or bytes in files. */
-#ifndef ATTN_IO_TEXT_H
-#define ATTN_IO_TEXT_H
+#ifndef ATTN_IO_UNICODE_H
+#define ATTN_IO_UNICODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
