@@ -4,9 +4,10 @@
  *
  * e^x = 2^n (1 + (r + r^2 q(r))), n = rint(x log2 e), r = x - n ln 2 in two
  * steps. Coefficients: tools/exp_coefficients.py (degree 6 for fp32, 11 for
- * fp64). Claims, checked by tests/unit/test_vector_math.c: e^0 = 1; below
- * 2^-126 (2^-1022) exactly 0, so -inf gives 0; NaN gives NaN; +inf above the
- * range. */
+ * fp64). Claims, checked by tests/unit/test_vector_math.c: e^x within 1 ulp
+ * (fp64 1.1) and never falling, tanh within 3, its derivative within 5; e^0 =
+ * 1; below 2^-126 (2^-1022) exactly 0, so -inf gives 0; NaN gives NaN; +inf
+ * above the range. */
 
 #if REAL_BITS == 64
 #define EXP_LOW (-0x1.6232bdd7abcd2p9)
