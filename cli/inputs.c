@@ -29,6 +29,20 @@ void cli_inputs_free(cli_inputs *inputs)
     inputs->n = 0;
 }
 
+int cli_inputs_add(cli_inputs *inputs, attn_array *array)
+{
+    attn_array *grown = realloc(inputs->arrays,
+                                (size_t)(inputs->n + 1) * sizeof *grown);
+
+    if (!grown) {
+        attn_array_free(array);
+        return cli_no_memory();
+    }
+    inputs->arrays = grown;
+    inputs->arrays[inputs->n++] = *array;
+    return CLI_GO;
+}
+
 static const char *known_name(const cli_inputs *inputs, const char *name)
 {
     for (const char *const *known = inputs->known; *known; known++)
@@ -41,7 +55,7 @@ static const char *known_name(const cli_inputs *inputs, const char *name)
 static int load(cli_inputs *inputs, attn_file *file, int64_t index,
                 const char *name, const char *path)
 {
-    attn_array array, *earlier = cli_input(inputs, name), *grown;
+    attn_array array, *earlier = cli_input(inputs, name);
     attn_diag diag;
     char *renamed;
 
@@ -56,16 +70,10 @@ static int load(cli_inputs *inputs, attn_file *file, int64_t index,
         *earlier = array;
         return CLI_GO;
     }
-    grown = renamed ? realloc(inputs->arrays,
-                              (size_t)(inputs->n + 1) * sizeof *grown)
-                    : NULL;
-    if (!grown) {
-        attn_array_free(&array);
-        return cli_no_memory();
-    }
-    inputs->arrays = grown;
-    inputs->arrays[inputs->n++] = array;
-    return CLI_GO;
+    if (renamed)
+        return cli_inputs_add(inputs, &array);
+    attn_array_free(&array);
+    return cli_no_memory();
 }
 
 /* Which entries of a file were left out, in one line. */

@@ -20,6 +20,9 @@ typedef struct cli_inputs {
 int cli_inputs_read(cli_inputs *inputs, const char *const *known,
                     char **operands, int n);
 void cli_inputs_free(cli_inputs *inputs);
+/* One more array, whose name is not there yet; it belongs to the inputs, or on
+ * failure is freed. CLI_GO or an exit code. */
+int cli_inputs_add(cli_inputs *inputs, attn_array *array);
 /* NULL if there is none. */
 attn_array *cli_input(const cli_inputs *inputs, const char *name);
 

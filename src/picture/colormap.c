@@ -169,11 +169,18 @@ void attn__colors_of(attn_theme theme, attn__colors *colors)
     cut_evenly(&paths[theme], colors->level);
 }
 
+/* Six hues are told apart; more take turns in lightness too. */
 uint32_t attn__curve_color(attn_theme theme, int64_t i, int64_t n)
 {
-    const double hue = 250 + 360 * (double)i / (double)n;
+    static const double shades[2][3] = {
+        [ATTN_THEME_LIGHT] = {0.55, 0.72, 0.38},
+        [ATTN_THEME_DARK] = {0.78, 0.62, 0.92},
+    };
+    const int64_t hues = n < 6 ? n : 6;
+    const int64_t shade = n > 6 ? (i + i / 6) % 3 : 0;
+    const double hue = 250 + 360 * (double)(i % hues) / (double)hues;
 
-    return color_of(lch(theme == ATTN_THEME_DARK ? 0.78 : 0.55, 0.15, hue));
+    return color_of(lch(shades[theme][shade], 0.16, hue));
 }
 
 double attn__lightness(uint32_t color)

@@ -18,7 +18,7 @@ typedef struct attn__colors {
 } attn__colors;
 
 void attn__colors_of(attn_theme theme, attn__colors *colors);
-/* The i-th of n colours that are told apart, of one lightness. */
+/* The i-th of n colours that are told apart. */
 uint32_t attn__curve_color(attn_theme theme, int64_t i, int64_t n);
 /* Oklab lightness, 0 to 1. */
 double attn__lightness(uint32_t color);
