@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attn doctor: examine somebody's attention and name its bug. */
+#include <stdio.h>
+#include <string.h>
+
+#include "attn_subject.h"
+#include "cli.h"
+#include "words.h"
+
+typedef struct doctor {
+    attn_doctor_options options;
+    attn_subject_options subject;
+    bool json, list;
+} doctor;
+
+/* ---------------------------------------------------------------- options */
+
+static int set_json(void *target, const char *name, const char *value)
+{
+    (void)name;
+    (void)value;
+    ((doctor *)target)->json = true;
+    return CLI_GO;
+}
+
+static int set_list(void *target, const char *name, const char *value)
+{
+    (void)name;
+    (void)value;
+    ((doctor *)target)->list = true;
+    return CLI_GO;
+}
+
+static int set_expect(void *target, const char *name, const char *value)
+{
+    (void)name;
+    ((doctor *)target)->options.expect = value ? value : "";
+    return CLI_GO;
+}
+
+static int set_kind(void *target, const char *name, const char *value)
+{
+    static const char *const kinds[] = {"auto",    "attention", "multi_head",
+                                        "rope",    "softmax",   "backward",
+                                        "decode",  "merge"};
+    int kind;
+    const int code = cli_choice(name, value, kinds, 8, &kind);
+
+    if (code == CLI_GO)
+        ((doctor *)target)->options.kind = (attn_kind)kind;
+    return code;
+}
+
+static int set_dtype(void *target, const char *name, const char *value)
+{
+    static const char *const types[] = {"f64",     "f32",     "f16",
+                                        "float64", "float32", "float16"};
+    static const attn_dtype dtypes[] = {ATTN_F64, ATTN_F32, ATTN_F16};
+    int type;
+    const int code = cli_choice(name, value, types, 6, &type);
+
+    if (code == CLI_GO)
+        ((doctor *)target)->options.dtype = dtypes[type % 3];
+    return code;
+}
+
+static int set_layout(void *target, const char *name, const char *value)
+{
+    (void)name;
+    ((doctor *)target)->options.layout = value;
+    return CLI_GO;
+}
+
+static int set_seed(void *target, const char *name, const char *value)
+{
+    int64_t seed;
+    const int code = cli_integer(name, value, 0, INT64_MAX, &seed);
+
+    if (code == CLI_GO)
+        ((doctor *)target)->options.seed = (uint64_t)seed;
+    return code;
+}
+
+static int set_python(void *target, const char *name, const char *value)
+{
+    (void)name;
+    ((doctor *)target)->subject.python = value;
+    return CLI_GO;
+}
+
+static int set_timeout(void *target, const char *name, const char *value)
+{
+    return cli_number(name, value, &((doctor *)target)->subject.timeout);
+}
+
+static const cli_option table[] = {
+    {"expect", "[=WORDS]",
+     "what it is meant to compute, as in\n"
+     "causal=bottom_right,window=2:0,mask_true=keep\n"
+     "(empty: the defaults); without it: find out",
+     set_expect},
+    {"kind", "=KIND",
+     "attention, multi_head, rope, softmax, backward,\n"
+     "decode or merge; else guessed from the names",
+     set_kind},
+    {"layout", "=LAYOUT", "bhsd, bshd, hsd, shd, sd, bsd, bse or se;\n"
+                          "else found by trying", set_layout},
+    {"dtype", "=TYPE", "of the inputs: f64 (default), f32 or f16", set_dtype},
+    {"seed", "=N", "of the inputs (default 0)", set_seed},
+    {"timeout", "=SECONDS", "for one call (default 10)", set_timeout},
+    {"python", "=PROGRAM", "the Python that runs it (default python3)",
+     set_python},
+    {"json", NULL, "the report as JSON", set_json},
+    {"list", NULL, "list the faults that it knows", set_list},
+};
+
+static const char about[] =
+    "Calls the attention of FILE.py:FUNCTION on small questions and says\n"
+    "which attention it is and, if it is wrong, names the bug and the fix.\n"
+    "Exit codes: 0 correct, 1 a fault, 3 undecided or unusable.\n";
+
+/* ----------------------------------------------------------------- report */
+
+static int list_faults(void)
+{
+    for (int32_t x = 0; x < attn_doctor_n_entries(); x++) {
+        const attn_fault_entry *e = attn_doctor_entry(x);
+
+        printf("%s\n    %s.\n    Fix: %s\n", e->id, e->says, e->fix);
+    }
+    return CLI_OK;
+}
+
+static int code_of(attn_verdict verdict)
+{
+    return verdict == ATTN_VERDICT_CORRECT ? CLI_OK
+           : verdict == ATTN_VERDICT_FAULT ? CLI_FINDING
+                                           : CLI_INPUT;
+}
+
+static int examine(const doctor *d, const attn_subject *subject)
+{
+    attn_report *report;
+    attn_diag diag;
+    int code;
+
+    if (attn_doctor_examine(subject, &d->options, &report, &diag) != ATTN_OK)
+        return cli_refused(&diag);
+    fputs(d->json ? attn_report_json(report) : attn_report_text(report),
+          stdout);
+    code = code_of(attn_report_verdict(report));
+    attn_report_free(report);
+    return code;
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    doctor d = {0};
+    const cli_group group = {"Options:", table,
+                             sizeof table / sizeof table[0], &d};
+    const cli_usage usage = {"attn doctor FILE.py:FUNCTION [OPTION]...", about,
+                             &group, 1};
+    attn_subject *subject;
+    attn_diag diag;
+    int n, code;
+
+    attn_doctor_options_init(&d.options);
+    attn_subject_options_init(&d.subject);
+    code = cli_parse(&usage, argc, argv, &n);
+    if (code != CLI_GO)
+        return code;
+    if (d.list)
+        return list_faults();
+    if (n != 1)
+        return cli_fail(CLI_USAGE, "one subject, as in mine.py:attention");
+    if (attn_subject_open(argv[0], &d.subject, &subject, &diag) != ATTN_OK)
+        return cli_refused(&diag);
+    code = examine(&d, subject);
+    attn_subject_close(subject);
+    return code;
+}

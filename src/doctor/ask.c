@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Putting a question and taking the answer back to (batch, heads, len, dim).
+ * Nothing that comes back is trusted: shapes are checked, numbers are not. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "doctor/pass.h"
+
+static bool has_shape(const attn_result *r, int32_t rank, const int64_t *shape)
+{
+    if (r->rank != rank || !r->data)
+        return false;
+    for (int32_t a = 0; a < rank; a++) {
+        if (r->shape[a] != shape[a])
+            return false;
+    }
+    return true;
+}
+
+/* (batch, heads, len, dim) out of the subject's layout, or NULL. */
+static double *activation(const attn_result *r, attn__layout layout,
+                          const int64_t n[4], attn__arena *arena)
+{
+    int64_t shape[4];
+    const int32_t rank = attn__layout_shape(layout, n, shape);
+    const int64_t count = n[0] * n[1] * n[2] * n[3];
+    double *x;
+
+    if (!has_shape(r, rank, shape))
+        return NULL;
+    x = attn__arena_doubles(arena, count + 1);
+    for (int64_t e = 0; x && e < count; e++)
+        x[e] = r->data[attn__layout_at(layout, n, e)];
+    return x;
+}
+
+/* ------------------------------------------------------------- attention */
+
+static const char *shape_text(attn__arena *arena, const attn_result *r)
+{
+    const char *text = "(";
+
+    for (int32_t a = 0; a < r->rank; a++)
+        text = attn__arena_text(arena, "%s%s%lld", text, a ? ", " : "",
+                                (long long)r->shape[a]);
+    return attn__arena_text(arena, "%s)", text);
+}
+
+/* Packed results of a 4-D subject count as well. */
+static double *take_o(attn__binding *b, const attn_result *r,
+                      const attn__sizes *n, attn__arena *arena)
+{
+    const int64_t of[4] = {n->batch, n->heads_q, n->len_q, n->dim_v};
+    double *o = activation(r, b->layout, of, arena);
+
+    b->merged = false;
+    if (!o && (b->layout == LAYOUT_BHSD || b->layout == LAYOUT_BSHD)) {
+        o = activation(r, LAYOUT_BSE, of, arena);
+        b->merged = o != NULL;
+    }
+    if (!o && (b->layout == LAYOUT_HSD || b->layout == LAYOUT_SHD)) {
+        o = activation(r, LAYOUT_SE, of, arena);
+        b->merged = o != NULL;
+    }
+    return o;
+}
+
+/* (batch, heads, rows, ...) less the axes that q lacks, heads first whatever
+ * the layout. */
+static double *by_rows(const attn__binding *b, const attn_result *r,
+                       const attn__sizes *n, int64_t last, attn__arena *arena)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(b->layout);
+    int64_t shape[4], count = 1;
+    int32_t rank = 0;
+    double *x;
+
+    if (f->batch)
+        shape[rank++] = n->batch;
+    if (f->heads)
+        shape[rank++] = n->heads_q;
+    shape[rank++] = n->len_q;
+    if (last > 0)
+        shape[rank++] = last;
+    if (!has_shape(r, rank, shape))
+        return NULL;
+    for (int32_t a = 0; a < rank; a++)
+        count *= shape[a];
+    x = attn__arena_doubles(arena, count + 1);
+    for (int64_t e = 0; x && e < count; e++)
+        x[e] = r->data[e];
+    return x;
+}
+
+/* Which results are gradients of what: dq, dk, dv in this order. */
+static double *take_gradients(const attn__binding *b, const attn_answer *a,
+                              const attn__sizes *n, attn__arena *arena)
+{
+    const int64_t of[3][4] = {
+        {n->batch, n->heads_q, n->len_q, n->dim_qk},
+        {n->batch, n->heads_kv, n->len_k, n->dim_qk},
+        {n->batch, n->heads_kv, n->len_k, n->dim_v},
+    };
+    const int64_t count[3] = {attn__count_q(n), attn__count_k(n),
+                              attn__count_v(n)};
+    double *all = attn__arena_doubles(arena, count[0] + count[1] + count[2]);
+    int64_t at = 0;
+
+    for (int x = 0; x < 3; x++) {
+        const double *g = a->n_results > x
+                              ? activation(&a->results[x], b->layout, of[x],
+                                           arena)
+                              : NULL;
+
+        if (!g || !all)
+            return NULL;
+        memcpy(all + at, g, (size_t)count[x] * sizeof *g);
+        at += count[x];
+    }
+    return all;
+}
+
+static void take(attn__binding *b, attn__question *q, const attn_answer *a,
+                 attn__arena *arena)
+{
+    const attn__sizes *n = &q->n;
+
+    if (q->d_o) {
+        q->answer = take_gradients(b, a, n, arena);
+        q->n_answer =
+            attn__count_q(n) + attn__count_k(n) + attn__count_v(n);
+        return;
+    }
+    if (a->n_results > 0)
+        q->answer = take_o(b, &a->results[0], n, arena);
+    q->n_answer = attn__count_o(n);
+    for (int32_t x = 1; x < a->n_results; x++) {
+        if (!q->weights)
+            q->weights = by_rows(b, &a->results[x], n, n->len_k, arena);
+        if (!q->lse && !q->weights)
+            q->lse = by_rows(b, &a->results[x], n, 0, arena);
+        else if (!q->lse && x > 1)
+            q->lse = by_rows(b, &a->results[x], n, 0, arena);
+    }
+}
+
+/* ------------------------------------------------------------------ ask */
+
+static void free_results(attn_answer *answer)
+{
+    for (int32_t x = 0; x < answer->n_results; x++)
+        attn__free(answer->results[x].data);
+}
+
+static void judge_shape(attn__question *q, const attn_answer *answer,
+                        attn__arena *arena)
+{
+    if (q->answer)
+        return;
+    q->outcome = ATTN_RAISED;
+    if (answer->n_results == 0)
+        q->refusal = "it returned no array";
+    else
+        q->refusal = attn__arena_text(
+            arena, "it returned %d array%s, the first of shape %s",
+            (int)answer->n_results, answer->n_results == 1 ? "" : "s",
+            shape_text(arena, &answer->results[0]));
+    q->wrong_shape = true;
+}
+
+bool attn__ask(attn__binding *b, attn__question *q, attn__view view,
+               attn__arena *arena)
+{
+    attn__arena own = {0};
+    attn__call call = {
+        .binding = b, .question = q, .view = view, .arena = &own};
+    attn_answer answer = {0};
+
+    q->answer = q->weights = q->lse = NULL;
+    q->wrong_shape = false;
+    attn__pass(&call);
+    if (!own.failed) {
+        q->outcome = b->subject->call(b->subject->ctx, call.values, call.n,
+                                      &answer);
+        q->mutated = q->outcome == ATTN_ANSWERED ? answer.mutated : 0;
+        q->seconds = answer.seconds;
+        q->dtype = answer.n_results > 0 ? answer.results[0].dtype : ATTN_NONE;
+        b->seconds += answer.seconds;
+        b->calls++;
+        q->refusal = attn__arena_text(arena, "%s", answer.message);
+        if (q->outcome == ATTN_ANSWERED) {
+            take(b, q, &answer, arena);
+            judge_shape(q, &answer, arena);
+        }
+        free_results(&answer);
+    }
+    arena->failed |= own.failed;
+    attn__arena_close(&own);
+    return !arena->failed;
+}

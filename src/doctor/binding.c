@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Roles from names, kinds from roles, and the table of layouts. */
+#include "doctor/binding.h"
+
+#include <ctype.h>
+#include <string.h>
+
+/* ----------------------------------------------------------------- roles */
+
+static const char *const role_names[ROLE_N] = {
+    "",
+#define ATTN__ROLE(role, names) names,
+#include "doctor/roles.def"
+#undef ATTN__ROLE
+};
+
+/* " name ": lower case, no underscores, between spaces. */
+static void normalise(const char *name, char *word, size_t size)
+{
+    size_t n = 0;
+
+    word[n++] = ' ';
+    for (; *name && n + 2 < size; name++) {
+        if (*name != '_')
+            word[n++] = (char)tolower((unsigned char)*name);
+    }
+    word[n++] = ' ';
+    word[n] = '\0';
+}
+
+static attn__role role_of(const char *name)
+{
+    char word[64];
+
+    normalise(name, word, sizeof word);
+    for (int role = ROLE_UNKNOWN + 1; role < ROLE_N; role++) {
+        if (strstr(role_names[role], word))
+            return (attn__role)role;
+    }
+    return ROLE_UNKNOWN;
+}
+
+int attn__parameter_of(const attn__binding *binding, attn__role role)
+{
+    for (int x = 0; x < binding->subject->n_parameters; x++) {
+        if (binding->role[x] == role)
+            return x;
+    }
+    return -1;
+}
+
+/* What each kind must be given, in the order in which it is usual. */
+static const attn__role needed[][6] = {
+    [ATTN_KIND_ATTENTION] = {ROLE_Q, ROLE_K, ROLE_V},
+    [ATTN_KIND_MULTI_HEAD] = {ROLE_X},
+    [ATTN_KIND_ROPE] = {ROLE_X, ROLE_POSITIONS},
+    [ATTN_KIND_SOFTMAX] = {ROLE_X},
+    [ATTN_KIND_BACKWARD] = {ROLE_D_O, ROLE_Q, ROLE_K, ROLE_V},
+    [ATTN_KIND_DECODE] = {ROLE_Q, ROLE_K, ROLE_V, ROLE_CACHE_LEN},
+    [ATTN_KIND_MERGE] = {ROLE_O1, ROLE_LSE1, ROLE_O2, ROLE_LSE2},
+};
+
+static bool is_needed(attn_kind kind, attn__role role)
+{
+    for (int x = 0; x < 6; x++) {
+        if (needed[kind][x] == role && role != ROLE_UNKNOWN)
+            return true;
+    }
+    return false;
+}
+
+/* Where names do not tell, the first parameters are what the kind needs. */
+static void bind_by_position(attn__binding *b)
+{
+    int next = 0;
+
+    for (int x = 0; x < 6 && needed[b->kind][x] != ROLE_UNKNOWN; x++) {
+        const attn__role role = needed[b->kind][x];
+
+        if (attn__parameter_of(b, role) >= 0)
+            continue;
+        while (next < b->subject->n_parameters &&
+               (is_needed(b->kind, b->role[next]) ||
+                (b->role[next] != ROLE_UNKNOWN && next >= 4)))
+            next++;
+        if (next < b->subject->n_parameters)
+            b->role[next++] = role;
+    }
+}
+
+static const struct {
+    attn__role role;
+    uint32_t bit;
+} carried[] = {
+    {ROLE_MASK, ASK_MASK},       {ROLE_KEY_MASK, ASK_MASK},
+    {ROLE_BIAS, ASK_BIAS},       {ROLE_SCALE, ASK_SCALE},
+    {ROLE_CAUSAL, ASK_CAUSAL},   {ROLE_WINDOW, ASK_WINDOW},
+    {ROLE_WINDOW_LEFT, ASK_WINDOW},
+    {ROLE_SOFTCAP, ASK_SOFTCAP}, {ROLE_SLOPES, ASK_ALIBI},
+    {ROLE_SINKS, ASK_SINKS},     {ROLE_LENGTHS, ASK_LENGTHS},
+    {ROLE_OFFSET, ASK_OFFSET},
+};
+
+/* Names mean different things to different kinds. */
+static void adjust(attn__binding *b)
+{
+    for (int x = 0; x < b->subject->n_parameters; x++) {
+        attn__role *role = &b->role[x];
+
+        if (b->kind == ATTN_KIND_DECODE && *role == ROLE_LENGTHS)
+            *role = ROLE_CACHE_LEN;
+        if (b->kind == ATTN_KIND_DECODE && *role == ROLE_POSITIONS)
+            *role = ROLE_CACHE_LEN;
+        if (b->kind != ATTN_KIND_DECODE && *role == ROLE_CACHE_LEN &&
+            b->kind != ATTN_KIND_SOFTMAX)
+            *role = ROLE_LENGTHS;
+        if (b->kind == ATTN_KIND_SOFTMAX && x == 0)
+            *role = ROLE_X;
+    }
+}
+
+void attn__bind(attn__binding *b, const attn_subject *subject, attn_kind kind)
+{
+    *b = (attn__binding){
+        .subject = subject, .kind = kind, .dtype = ATTN_F64};
+    for (int x = 0; x < subject->n_parameters; x++)
+        b->role[x] = role_of(subject->parameters[x].name);
+    adjust(b);
+    bind_by_position(b);
+    for (size_t x = 0; x < sizeof carried / sizeof carried[0]; x++) {
+        if (attn__parameter_of(b, carried[x].role) >= 0)
+            b->takes |= carried[x].bit;
+    }
+}
+
+/* ----------------------------------------------------------------- kinds */
+
+static bool has(const attn__binding *b, attn__role role)
+{
+    return attn__parameter_of(b, role) >= 0;
+}
+
+static bool contains(const char *text, const char *word)
+{
+    char low[128];
+    size_t n = 0;
+
+    for (; text[n] && n + 1 < sizeof low; n++)
+        low[n] = (char)tolower((unsigned char)text[n]);
+    low[n] = '\0';
+    return strstr(low, word) != NULL;
+}
+
+attn_kind attn__guess_kind(const attn_subject *subject)
+{
+    const char *colon = strrchr(subject->name, ':');
+    const char *name = colon ? colon + 1 : subject->name;
+    attn__binding b = {.subject = subject};
+
+    for (int x = 0; x < subject->n_parameters; x++)
+        b.role[x] = role_of(subject->parameters[x].name);
+    if (has(&b, ROLE_LSE1) || has(&b, ROLE_LSE2) || contains(name, "merge"))
+        return ATTN_KIND_MERGE;
+    if (has(&b, ROLE_W_Q) || has(&b, ROLE_W_QKV))
+        return ATTN_KIND_MULTI_HEAD;
+    if (has(&b, ROLE_D_O) && has(&b, ROLE_K))
+        return ATTN_KIND_BACKWARD;
+    if (contains(name, "backward") || contains(name, "bwd"))
+        return ATTN_KIND_BACKWARD;
+    if (contains(name, "decode") || has(&b, ROLE_CACHE_LEN))
+        if (has(&b, ROLE_K) || contains(name, "decode"))
+            return ATTN_KIND_DECODE;
+    if (!has(&b, ROLE_K) && (has(&b, ROLE_POSITIONS) ||
+                             contains(name, "rope") ||
+                             contains(name, "rotary")))
+        return ATTN_KIND_ROPE;
+    if (contains(name, "softmax") && !has(&b, ROLE_K))
+        return ATTN_KIND_SOFTMAX;
+    if (subject->n_parameters == 1)
+        return ATTN_KIND_SOFTMAX;
+    return ATTN_KIND_ATTENTION;
+}
+

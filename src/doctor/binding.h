@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The binding: which parameter of the subject is what, in which layout its
+ * arrays are, and in which form its options are passed. */
+#ifndef ATTN_DOCTOR_BINDING_H
+#define ATTN_DOCTOR_BINDING_H
+
+#include "doctor/question.h"
+
+typedef enum attn__role {
+    ROLE_UNKNOWN,
+#define ATTN__ROLE(role, names) ROLE_##role,
+#include "doctor/roles.def"
+#undef ATTN__ROLE
+    ROLE_N
+} attn__role;
+
+/* Layouts of q, k, v. E is heads x dim in one axis. */
+typedef enum attn__layout {
+    LAYOUT_BHSD,
+    LAYOUT_HSD,
+    LAYOUT_SD,
+    LAYOUT_BSHD,
+    LAYOUT_SHD,
+    LAYOUT_BSD, /* one head */
+    LAYOUT_BSE,
+    LAYOUT_SE,
+    LAYOUT_N
+} attn__layout;
+
+/* Which axes it has. Without `heads` there is one head; `packed` is heads x
+ * dim in one axis. */
+typedef struct attn__layout_facts {
+    const char *name;
+    bool batch, heads, heads_first, packed;
+} attn__layout_facts;
+
+const attn__layout_facts *attn__layout_facts_of(attn__layout layout);
+/* -1 if the name is unknown. */
+int attn__layout_of(const char *name);
+/* The shape of (batch, heads, len, dim) = n in a layout; returns the rank. */
+int32_t attn__layout_shape(attn__layout layout, const int64_t n[4],
+                           int64_t shape[4]);
+/* Where element x of (batch, heads, len, dim) lies in the layout's memory. */
+int64_t attn__layout_at(attn__layout layout, const int64_t n[4], int64_t x);
+/* Can the question be put in this layout: no batch where there is no axis? */
+bool attn__layout_holds(attn__layout layout, const attn__sizes *n);
+
+enum { ATTN__MAX_PARAMETERS = 48 };
+
+typedef struct attn__binding {
+    const attn_subject *subject;
+    attn_kind kind;
+    attn__role role[ATTN__MAX_PARAMETERS];
+    uint32_t takes; /* ASK_ bits that some parameter carries */
+    attn__layout layout;
+    attn_dtype dtype;
+    bool merged;       /* 4-D in, (batch, len, heads dim) out */
+    bool mask_adds;    /* masks are passed as 0 and -inf */
+    bool mask_full;    /* with all four axes, not cut from the left */
+    bool mask_batched; /* (batch, len_q, len_k) without the heads' axis */
+    bool window_is_number;
+    bool weights_out;  /* w matrices are (d_out, d_in) */
+    int64_t calls;
+    double seconds; /* spent in calls */
+} attn__binding;
+
+/* Roles by name; positions for what no name tells. */
+void attn__bind(attn__binding *binding, const attn_subject *subject,
+                attn_kind kind);
+/* Index of the first parameter with the role, or -1. */
+int attn__parameter_of(const attn__binding *binding, attn__role role);
+/* The kind that the parameters and the name suggest. */
+attn_kind attn__guess_kind(const attn_subject *subject);
+
+/* Further views of the inputs, for hygiene. */
+typedef enum attn__view {
+    VIEW_PLAIN,
+    VIEW_STRIDED,  /* every second element of a larger buffer */
+    VIEW_TURNED,   /* memory order of the last two axes exchanged */
+    VIEW_BROADCAST /* batch and head axes of k, v, mask of stride 0 */
+} attn__view;
+
+/* Put the question. Fills its outcome, answer, weights, lse; memory from
+ * `arena`. False if memory is short. `raw`, if not NULL, receives the answer
+ * as it came and is the caller's to free. */
+bool attn__ask(attn__binding *binding, attn__question *question,
+               attn__view view, attn__arena *arena);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Composing a question: random arrays with scores of about +-3, masks that
+ * leave every row something, and whatever options it asks. */
+#include <string.h>
+
+#include "doctor/interview.h"
+
+static double *normals(attn__interview *in, int64_t n, double deviation)
+{
+    double *x = attn__arena_doubles(in->arena, n);
+
+    for (int64_t e = 0; x && e < n; e++)
+        x[e] = attn__normal(&in->random, deviation);
+    return x;
+}
+
+/* About 3 of 5 kept; key 0 always, so that no row is empty with causal. */
+static unsigned char *random_mask(attn__interview *in, const int64_t shape[4])
+{
+    const int64_t n = shape[0] * shape[1] * shape[2] * shape[3];
+    unsigned char *mask = attn__arena_take(in->arena, n, 1);
+
+    for (int64_t e = 0; mask && e < n; e++)
+        mask[e] = e % shape[3] == 0 || attn__uniform(&in->random) < 0.6;
+    return mask;
+}
+
+static void add_mask(attn__interview *in, attn__question *q,
+                     const int64_t shape[4])
+{
+    memcpy(q->mask_shape, shape, sizeof q->mask_shape);
+    q->mask = random_mask(in, shape);
+}
+
+static void add_bias(attn__interview *in, attn__question *q)
+{
+    const attn__sizes *n = &q->n;
+    const int64_t shape[4] = {1, n->heads_q, n->len_q, n->len_k};
+
+    memcpy(q->bias_shape, shape, sizeof shape);
+    q->bias = normals(in, shape[1] * shape[2] * shape[3], 1.25);
+}
+
+/* 1/2, 3/8, 1/4, 3/16 ...: different for every head, no table of anybody. */
+static double *slopes(attn__interview *in, int64_t n)
+{
+    double *x = attn__arena_doubles(in->arena, n);
+
+    for (int64_t h = 0; x && h < n; h++)
+        x[h] = (h % 2 ? 0.375 : 0.5) / (double)(INT64_C(1) << h / 2);
+    return x;
+}
+
+static int64_t *random_integers(attn__interview *in, int64_t n, int64_t least,
+                                int64_t most)
+{
+    int64_t *x = attn__arena_take(in->arena, n, sizeof *x);
+
+    for (int64_t e = 0; x && e < n; e++)
+        x[e] = least + (e * 3 + attn__below(&in->random, 2)) %
+                           (most - least + 1);
+    return x;
+}
+
+static void add_options(attn__interview *in, attn__question *q)
+{
+    const attn__sizes *n = &q->n;
+
+    if (q->asked & ASK_BIAS)
+        add_bias(in, q);
+    if (q->asked & ASK_SCALE)
+        q->scale = 0.34375;
+    if (q->asked & ASK_SOFTCAP)
+        q->softcap = 1.75;
+    if (q->asked & ASK_WINDOW) {
+        q->window[0] = 2;
+        q->window[1] = q->asked & ASK_CAUSAL || in->binding->window_is_number
+                           ? 0
+                           : 1;
+    }
+    if (q->asked & ASK_ALIBI)
+        q->slopes = slopes(in, n->heads_q);
+    if (q->asked & ASK_SINKS)
+        q->sinks = normals(in, n->heads_q, 1.25);
+    if (q->asked & ASK_LENGTHS)
+        q->lengths =
+            random_integers(in, n->batch, n->len_k / 2 + 1, n->len_k);
+    if (q->asked & ASK_OFFSET)
+        q->offset = random_integers(in, n->batch, 1, n->len_k - 1);
+}
+
+static attn__question *compose(attn__interview *in, const char *title,
+                               attn__sizes sizes, uint32_t asked)
+{
+    attn__question *q = &in->questions[in->n];
+
+    if (in->n >= ATTN__MAX_QUESTIONS)
+        return NULL;
+    *q = (attn__question){
+        .title = title,
+        .asked = asked | attn__sizes_asked(&sizes),
+        .n = sizes,
+        .window = {-1, -1},
+    };
+    q->q = normals(in, attn__count_q(&sizes), 1.25);
+    q->k = normals(in, attn__count_k(&sizes), 1.25);
+    q->v = normals(in, attn__count_v(&sizes), 1.5);
+    if (in->backward) {
+        q->d_o = normals(in, attn__count_o(&sizes), 1.25);
+        q->asked |= ASK_BACKWARD;
+    }
+    add_options(in, q);
+    return q;
+}
+
+attn__question *attn__compose(attn__interview *in, const char *title,
+                              attn__sizes sizes, uint32_t asked)
+{
+    attn__question *q = compose(in, title, sizes, asked);
+    const bool keys_only =
+        attn__parameter_of(in->binding, ROLE_MASK) < 0;
+    const int64_t shape[4] = {keys_only ? sizes.batch : 1, 1,
+                              keys_only ? 1 : sizes.len_q, sizes.len_k};
+
+    if (q && asked & ASK_MASK)
+        add_mask(in, q, shape);
+    return in->arena->failed ? NULL : q;
+}
+
+attn__question *attn__compose_mask(attn__interview *in, const char *title,
+                                   attn__sizes sizes, uint32_t asked,
+                                   const int64_t shape[4])
+{
+    attn__question *q = compose(in, title, sizes, asked);
+
+    if (q)
+        add_mask(in, q, shape);
+    return in->arena->failed ? NULL : q;
+}
+
+bool attn__put(attn__interview *in, attn__question *q)
+{
+    if (!attn__ask(in->binding, q, VIEW_PLAIN, in->arena))
+        return false;
+    if (q->outcome == ATTN_ANSWERED) {
+        in->n++;
+        return true;
+    }
+    in->refused |= q->asked;
+    in->refusal = q->refusal;
+    in->wrong_shape |= q->wrong_shape;
+    in->lost |= q->outcome == ATTN_LOST;
+    return false;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From answers to an explanation. The order matters: what is right in f64
+ * precision; else one wrong step in f64; else right in f32 (a limit); else one
+ * step in f32; else two; 16 bits last, where little can be told apart. */
+#include <string.h>
+
+#include "doctor/exam.h"
+
+enum { MAX_MEANINGS = 64 };
+
+typedef struct trial {
+    attn__exam *exam;
+    attn__attempt *attempt;
+    attn__meaning meanings[MAX_MEANINGS];
+    attn__score score[MAX_MEANINGS];
+    int n;
+} trial;
+
+attn__evidence attn__evidence_of(attn__exam *exam,
+                                 const attn__attempt *attempt)
+{
+    return (attn__evidence){
+        .questions = attempt->interview->questions,
+        .n = attempt->interview->n,
+        .work = &exam->work,
+        .tier = attempt->tier,
+    };
+}
+
+/* Is the right model enough under some meaning? Keeps the scores. */
+static bool is_right(trial *t, attn__tier tier)
+{
+    attn__evidence e = attn__evidence_of(t->exam, t->attempt);
+
+    e.tier = tier;
+    for (int x = 0; x < t->n; x++) {
+        t->score[x] = attn__score_right(&e, &t->meanings[x]);
+        if (t->score[x].failed > 0)
+            continue;
+        t->attempt->state = STATE_RIGHT;
+        t->attempt->meaning = t->meanings[x];
+        t->attempt->tier = tier;
+        return true;
+    }
+    return false;
+}
+
+static int64_t best_met(const trial *t)
+{
+    int64_t best = 0;
+
+    for (int x = 0; x < t->n; x++)
+        best = t->score[x].met > best ? t->score[x].met : best;
+    return best;
+}
+
+static bool is_better(const attn__explanation *x, const attn__explanation *y)
+{
+    if (x->n != y->n)
+        return x->n < y->n;
+    if (x->beside != y->beside)
+        return x->beside < y->beside;
+    return x->cost < y->cost;
+}
+
+/* `most` wrong steps, under every meaning, or with `likely` only under those
+ * that the right model does best with. */
+static bool is_explained(trial *t, attn__tier tier, int most, bool likely)
+{
+    attn__evidence e = attn__evidence_of(t->exam, t->attempt);
+    const int64_t met = best_met(t);
+    attn__explanation found;
+
+    e.tier = tier;
+    for (int x = 0; x < t->n; x++) {
+        if (likely && t->score[x].met < met)
+            continue;
+        if (!attn__explain(&e, &t->meanings[x], most, &found))
+            continue;
+        if (t->attempt->state == STATE_NAMED &&
+            !is_better(&found, &t->attempt->explanation))
+            continue;
+        t->attempt->state = STATE_NAMED;
+        t->attempt->meaning = t->meanings[x];
+        t->attempt->explanation = found;
+        t->attempt->tier = tier;
+    }
+    return t->attempt->state == STATE_NAMED;
+}
+
+void attn__judge(attn__exam *exam, attn__attempt *attempt)
+{
+    const attn__tier first = exam->options.dtype == ATTN_F64   ? TIER_F64
+                             : exam->options.dtype == ATTN_F32 ? TIER_F32
+                                                               : TIER_F16;
+    const attn__tier second = first < TIER_F32 ? TIER_F32 : first;
+    trial t = {.exam = exam, .attempt = attempt};
+
+    t.n = attn__list_meanings(exam, &attempt->binding, t.meanings,
+                              MAX_MEANINGS);
+    attempt->state = STATE_UNEXPLAINED;
+    if (is_right(&t, first) || is_explained(&t, first, 1, false))
+        return;
+    if (second != first &&
+        (is_right(&t, second) || is_explained(&t, second, 1, false)))
+        return;
+    is_right(&t, first); /* for the scores */
+    if (is_explained(&t, first, 2, true))
+        return;
+    if (is_right(&t, TIER_F16) || is_explained(&t, TIER_F16, 1, true))
+        return;
+    attempt->meaning = t.meanings[0];
+    attempt->tier = first;
+}

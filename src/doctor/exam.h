@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One examination: what it was asked, what it has found. */
+#ifndef ATTN_DOCTOR_EXAM_H
+#define ATTN_DOCTOR_EXAM_H
+
+#include "doctor/expectation.h"
+#include "doctor/interview.h"
+#include "doctor/match.h"
+#include "doctor/report.h"
+
+typedef enum attn__state {
+    STATE_SILENT,      /* no question was answered */
+    STATE_UNEXPLAINED, /* wrong, and no hypothesis fits */
+    STATE_NAMED,       /* wrong, and explained */
+    STATE_RIGHT
+} attn__state;
+
+/* One way to call the subject, and what its answers say. */
+typedef struct attn__attempt {
+    attn__binding binding;
+    attn__interview *interview;
+    attn__state state;
+    attn__meaning meaning;
+    attn__explanation explanation;
+    attn__tier tier;
+    const char *refusal; /* of a silent one */
+    bool wrong_shape;
+} attn__attempt;
+
+typedef struct attn__exam {
+    const attn_subject *subject;
+    attn_doctor_options options;
+    attn_kind kind;
+    attn__expect expect;
+    attn__arena arena;
+    attn__work work;
+    attn_report *report;
+} attn__exam;
+
+/* Ask everything in this layout, and explain the answers. */
+bool attn__attempt_layout(attn__exam *exam, attn__layout layout,
+                          attn__attempt *attempt);
+/* Explain the answers of an interview. */
+void attn__judge(attn__exam *exam, attn__attempt *attempt);
+attn__evidence attn__evidence_of(attn__exam *exam,
+                                 const attn__attempt *attempt);
+
+/* Every meaning that the expectation leaves open, most likely first. */
+int attn__list_meanings(const attn__exam *exam, const attn__binding *binding,
+                        attn__meaning *list, int most);
+
+/* Kinds. Each fills the report. */
+void attn__examine_attention(attn__exam *exam);
+
+/* Report what an attempt found. */
+void attn__report_attempt(attn__exam *exam, attn__attempt *attempt);
+
+#endif

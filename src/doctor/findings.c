@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What an attempt found, put into the report. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor/exam.h"
+
+/* ------------------------------------------------------------- questions */
+
+static const struct {
+    uint32_t bit;
+    const char *word;
+} words[] = {
+    {ASK_MASK, "mask"},       {ASK_BIAS, "bias"},
+    {ASK_SCALE, "scale"},     {ASK_CAUSAL, "causal"},
+    {ASK_WINDOW, "window"},   {ASK_SOFTCAP, "softcap"},
+    {ASK_ALIBI, "alibi"},     {ASK_SINKS, "sinks"},
+    {ASK_LENGTHS, "lengths"}, {ASK_OFFSET, "offset"},
+    {ASK_EXTRA, "weights"},
+};
+
+/* "q (2, 6, 9, 5), k (2, 2, 9, 5), v (2, 2, 9, 8), causal, mask". */
+static const char *describe(attn__exam *exam, const attn__question *q)
+{
+    attn__arena *arena = &exam->report->arena;
+    const attn__sizes *n = &q->n;
+    const char *text = attn__arena_text(
+        arena, "batch %lld, heads %lld", (long long)n->batch,
+        (long long)n->heads_q);
+
+    if (n->heads_q != n->heads_kv)
+        text = attn__arena_text(arena, "%s, KV heads %lld", text,
+                                (long long)n->heads_kv);
+    text = attn__arena_text(arena, "%s, len_q %lld, len_k %lld, dim %lld",
+                            text, (long long)n->len_q, (long long)n->len_k,
+                            (long long)n->dim_qk);
+    for (size_t x = 0; x < sizeof words / sizeof words[0]; x++) {
+        if (q->asked & words[x].bit)
+            text = attn__arena_text(arena, "%s, %s", text, words[x].word);
+    }
+    return text;
+}
+
+/* ---------------------------------------------------------------- faults */
+
+/* The largest difference from the right answer, in words. */
+static const char *difference(attn__exam *exam, const attn__attempt *a,
+                              const attn__question *q)
+{
+    attn__model right;
+    const attn__work *w = &exam->work;
+    double worst = -1;
+    int64_t at = 0;
+
+    attn__model_init(&right);
+    attn__predict(&exam->work, &right, &a->meaning, q);
+    for (int64_t x = 0; x < q->n_answer && x < w->n_answer; x++) {
+        const double error = fabs(q->answer[x] - w->answer[x]);
+
+        if (!isfinite(q->answer[x]) && isfinite(w->answer[x])) {
+            at = x;
+            break;
+        }
+        if (error > worst) {
+            worst = error;
+            at = x;
+        }
+    }
+    return attn__arena_text(&exam->report->arena,
+                            "element %lld is %.6g and should be %.6g",
+                            (long long)at, q->answer[at], w->answer[at]);
+}
+
+static void report_named(attn__exam *exam, const attn__attempt *a)
+{
+    const attn__explanation *x = &a->explanation;
+    const attn__question *q = &a->interview->questions[x->first];
+    attn_report *r = exam->report;
+
+    r->verdict = ATTN_VERDICT_FAULT;
+    for (int h = 0; h < x->n; h++) {
+        attn_finding *f =
+            attn__add_fault(r, x->wrong[h]->fault, x->wrong[h]->detail);
+
+        f->where = exam->kind == ATTN_KIND_BACKWARD ? "backward" : "forward";
+        f->evidence = attn__arena_text(
+            &r->arena,
+            "%s; with %s the prediction meets every answer to rounding%s",
+            difference(exam, a, q), x->n > 1 ? "these bugs" : "this bug",
+            x->beside ? ", but some paths are right" : "");
+        f->repro = describe(exam, q);
+        f->also = attn__arena_text(&r->arena, "%s", x->also);
+    }
+}
+
+static void report_unexplained(attn__exam *exam, const attn__attempt *a)
+{
+    attn_report *r = exam->report;
+    attn_finding *f = attn__add_fault(r, "unexplained", "");
+    const attn__question *q = &a->interview->questions[0];
+
+    r->verdict = ATTN_VERDICT_FAULT;
+    f->evidence = difference(exam, a, q);
+    f->repro = describe(exam, q);
+}
+
+/* ----------------------------------------------------------------- facts */
+
+static const char *causal_word(attn_causal causal)
+{
+    return causal == ATTN_CAUSAL_NONE       ? "none"
+           : causal == ATTN_CAUSAL_TOP_LEFT ? "top_left"
+                                            : "bottom_right";
+}
+
+static void report_facts(attn__exam *exam, const attn__attempt *a)
+{
+    const attn__meaning *m = &a->meaning;
+    const uint32_t takes = a->binding.takes;
+    attn_report *r = exam->report;
+
+    attn__add_fact(r, "layout", "%s",
+                   attn__layout_facts_of(a->binding.layout)->name);
+    attn__add_fact(r, "scale", m->has_scale ? "%g" : "1/sqrt(head_dim)",
+                   m->scale);
+    if (takes & ASK_CAUSAL || m->always != ATTN_CAUSAL_NONE)
+        attn__add_fact(r, "causal", "%s%s",
+                       causal_word(takes & ASK_CAUSAL ? m->corner : m->always),
+                       takes & ASK_CAUSAL ? ", where asked" : ", always");
+    if (takes & ASK_MASK)
+        attn__add_fact(r, "mask_true", "%s",
+                       a->binding.mask_adds ? "add"
+                       : m->mask_hides      ? "drop"
+                                            : "keep");
+    if (a->interview->sizes & ASK_GROUPS)
+        attn__add_fact(r, "gqa", "head h uses KV head h div group");
+    attn__add_fact(r, "precision", "%s",
+                   a->tier == TIER_F64   ? "float64"
+                   : a->tier == TIER_F32 ? "float32"
+                                         : "16 bits");
+}
+
+static void report_silent(attn__exam *exam, const attn__attempt *a)
+{
+    attn_report *r = exam->report;
+
+    r->verdict = ATTN_VERDICT_UNUSABLE;
+    r->reason = attn__arena_text(&r->arena, "%s",
+                                 a->refusal && *a->refusal
+                                     ? a->refusal
+                                     : "no call was answered");
+}
+
+void attn__report_attempt(attn__exam *exam, attn__attempt *a)
+{
+    attn_report *r = exam->report;
+
+    r->seconds = a->binding.seconds;
+    if (a->state == STATE_SILENT) {
+        report_silent(exam, a);
+        return;
+    }
+    if (a->state == STATE_NAMED)
+        report_named(exam, a);
+    else if (a->state == STATE_UNEXPLAINED)
+        report_unexplained(exam, a);
+    else
+        r->verdict = ATTN_VERDICT_CORRECT;
+    if (a->state == STATE_RIGHT && a->tier == TIER_F32 &&
+        exam->options.dtype == ATTN_F64)
+        attn__add_limit(r, "dtype-downgraded", "")->evidence =
+            "right to float32 accuracy only, on float64 inputs";
+    report_facts(exam, a);
+}

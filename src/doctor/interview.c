@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which questions: every option alone and every pair, on sizes that are
+ * pairwise different, and on sizes that coincide, where some bugs live. */
+#include "doctor/interview.h"
+
+#include <string.h>
+
+/* ----------------------------------------------------------------- sizes */
+
+/* Made to fit the layout (no batch, one head) and the abilities. */
+static attn__sizes narrowed(const attn__interview *in, attn__sizes n)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(in->binding->layout);
+
+    if (in->heads > 0)
+        n.heads_q = n.heads_kv = in->heads;
+    if (in->kv_heads > 0)
+        n.heads_kv = in->kv_heads;
+    if (!f->batch)
+        n.batch = 1;
+    if (!f->heads)
+        n.heads_q = n.heads_kv = 1;
+    if (!(in->sizes & ASK_GROUPS) && in->kv_heads == 0)
+        n.heads_kv = n.heads_q;
+    if (!(in->sizes & ASK_DIMS))
+        n.dim_v = n.dim_qk;
+    if (!(in->sizes & ASK_CROSS))
+        n.len_q = n.len_k;
+    return n;
+}
+
+/* Pairwise different: batch, heads, KV heads, group, lengths, dims. */
+attn__sizes attn__sizes_general(const attn__interview *in)
+{
+    return narrowed(in, (attn__sizes){4, 6, 2, 5, 9, 7, 8});
+}
+
+attn__sizes attn__sizes_square(const attn__interview *in)
+{
+    return narrowed(in, (attn__sizes){2, 6, 2, 9, 9, 5, 8});
+}
+
+/* A second head dimension, above every small power of two. */
+attn__sizes attn__sizes_wide(const attn__interview *in)
+{
+    return narrowed(in, (attn__sizes){2, 3, 1, 6, 11, 20, 13});
+}
+
+attn__sizes attn__sizes_long(const attn__interview *in, int64_t len)
+{
+    return narrowed(in, (attn__sizes){1, 2, 2, len, len, 6, 6});
+}
+
+attn__sizes attn__sizes_equal(const attn__interview *in)
+{
+    return narrowed(in, (attn__sizes){4, 4, 4, 4, 4, 4, 4});
+}
+
+attn__sizes attn__sizes_single(const attn__interview *in, int64_t len)
+{
+    return narrowed(in, (attn__sizes){1, 1, 1, len, len, 3, 3});
+}
+
+/* -------------------------------------------------------------- abilities */
+
+static bool answers(attn__interview *in, uint32_t sizes, uint32_t asked)
+{
+    attn__question *q;
+
+    in->sizes = sizes;
+    q = attn__compose(in, "first contact", attn__sizes_general(in), asked);
+    return q && attn__put(in, q);
+}
+
+/* The widest abilities with which a plain question is answered. */
+bool attn__first_contact(attn__interview *in)
+{
+    static const uint32_t sizes[] = {
+        ASK_GROUPS | ASK_CROSS | ASK_DIMS,
+        ASK_CROSS | ASK_DIMS,
+        ASK_GROUPS | ASK_CROSS,
+        ASK_GROUPS | ASK_DIMS,
+        ASK_CROSS,
+        ASK_DIMS,
+        ASK_GROUPS,
+        0,
+    };
+
+    for (size_t x = 0; x < sizeof sizes / sizeof sizes[0]; x++) {
+        if (answers(in, sizes[x], 0))
+            return true;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------- the list */
+
+static void ask(attn__interview *in, const char *title, attn__sizes sizes,
+                uint32_t asked)
+{
+    attn__question *q = attn__compose(in, title, sizes, asked);
+
+    if (q)
+        attn__put(in, q);
+}
+
+static const uint32_t options[] = {
+    ASK_SCALE, ASK_CAUSAL, ASK_MASK,  ASK_WINDOW,  ASK_BIAS, ASK_SOFTCAP,
+    ASK_ALIBI, ASK_SINKS,  ASK_LENGTHS, ASK_OFFSET, ASK_EXTRA,
+};
+enum { N_OPTIONS = sizeof options / sizeof options[0] };
+
+static bool is_slow(const attn__interview *in)
+{
+    return in->binding->seconds > in->budget / 2;
+}
+
+/* Masks come in several shapes; the last two axes alone is the plain one. */
+static void ask_masks(attn__interview *in, attn__sizes sizes)
+{
+    const int64_t b = sizes.batch, h = sizes.heads_q;
+    const int64_t shapes[][4] = {
+        {1, 1, sizes.len_q, sizes.len_k},
+        {b, 1, 1, sizes.len_k},
+        {b, h, sizes.len_q, sizes.len_k},
+        {b, 1, sizes.len_q, sizes.len_k},
+    };
+
+    for (size_t x = 0; x < sizeof shapes / sizeof shapes[0]; x++) {
+        attn__question *q =
+            attn__compose_mask(in, "mask", sizes, ASK_MASK, shapes[x]);
+
+        if (q)
+            attn__put(in, q);
+    }
+}
+
+static void ask_options(attn__interview *in)
+{
+    const uint32_t takes = in->binding->takes;
+
+    for (int x = 0; x < N_OPTIONS; x++) {
+        if (!(takes & options[x]))
+            continue;
+        if (options[x] == ASK_MASK) {
+            ask_masks(in, attn__sizes_general(in));
+            ask_masks(in, attn__sizes_square(in));
+            continue;
+        }
+        ask(in, "option", attn__sizes_square(in), options[x]);
+        ask(in, "option", attn__sizes_general(in), options[x]);
+    }
+    if (takes & ASK_SCALE) {
+        attn__question *q = attn__compose(in, "negative scale",
+                                          attn__sizes_general(in), ASK_SCALE);
+        if (q) {
+            q->scale = -0.3125;
+            attn__put(in, q);
+        }
+    }
+}
+
+static void ask_pairs(attn__interview *in)
+{
+    const uint32_t takes = in->binding->takes;
+
+    for (int x = 0; x < N_OPTIONS; x++) {
+        for (int y = x + 1; y < N_OPTIONS && !is_slow(in); y++) {
+            const uint32_t both = options[x] | options[y];
+
+            if ((takes & both) == both)
+                ask(in, "pair", attn__sizes_general(in), both);
+            if ((takes & both) == both && both & ASK_CAUSAL)
+                ask(in, "pair", attn__sizes_square(in), both);
+        }
+    }
+}
+
+static void ask_coincidences(attn__interview *in)
+{
+    const uint32_t causal = in->binding->takes & ASK_CAUSAL;
+
+    ask(in, "equal sizes", attn__sizes_equal(in), 0);
+    ask(in, "one head", attn__sizes_single(in, 6), 0);
+    ask(in, "one query", (attn__sizes){1, 1, 1, 1, 1, 3, 3}, 0);
+    if (causal)
+        ask(in, "one head", attn__sizes_single(in, 6), causal);
+    if (in->binding->takes & ASK_MASK) {
+        const attn__sizes n = attn__sizes_equal(in);
+        const int64_t shape[4] = {n.batch, 1, n.len_q, n.len_k};
+        attn__question *q =
+            attn__compose_mask(in, "equal sizes", n, ASK_MASK, shape);
+
+        if (q)
+            attn__put(in, q);
+    }
+}
+
+static void ask_lengths(attn__interview *in)
+{
+    static const int64_t lens[] = {2,  3,  5,  8,  13, 16, 17,
+                                   31, 33, 37, 64, 65, 70, 130};
+    const uint32_t causal = in->binding->takes & ASK_CAUSAL;
+
+    for (size_t x = 0; x < sizeof lens / sizeof lens[0]; x++) {
+        if (is_slow(in))
+            return;
+        ask(in, "length", attn__sizes_long(in, lens[x]), 0);
+        if (causal && lens[x] > 30 && lens[x] < 40)
+            ask(in, "length", attn__sizes_long(in, lens[x]), causal);
+    }
+}
+
+void attn__ask_all(attn__interview *in)
+{
+    ask(in, "plain", attn__sizes_square(in), 0);
+    ask(in, "plain", attn__sizes_wide(in), 0);
+    ask_options(in);
+    ask_coincidences(in);
+    ask_pairs(in);
+    ask_lengths(in);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The interview: a list of questions, made and put one after another. */
+#ifndef ATTN_DOCTOR_INTERVIEW_H
+#define ATTN_DOCTOR_INTERVIEW_H
+
+#include "doctor/binding.h"
+#include "doctor/random.h"
+
+enum { ATTN__MAX_QUESTIONS = 320 };
+
+typedef struct attn__interview {
+    attn__arena *arena;
+    attn__binding *binding;
+    attn__random random;
+    attn__question questions[ATTN__MAX_QUESTIONS];
+    int64_t n;
+    /* what the subject can do beyond equal sizes: bits of ASK_GROUPS,
+     * ASK_CROSS, ASK_DIMS */
+    uint32_t sizes;
+    int64_t heads, kv_heads; /* fixed from outside; 0 = free */
+    bool backward;           /* questions carry d_o */
+    double budget;           /* seconds for calls */
+    /* what some call refused, for the report: bits of `asked` and the reason */
+    bool wrong_shape; /* some answer had other shapes */
+    bool lost; /* no further call can be answered */
+    uint32_t refused;
+    const char *refusal;
+} attn__interview;
+
+/* A new question with random inputs and everything `asked`; NULL if the list
+ * is full or memory is short. Not put yet: change what should differ. */
+attn__question *attn__compose(attn__interview *in, const char *title,
+                              attn__sizes sizes, uint32_t asked);
+/* The same, with a mask of this shape. */
+attn__question *attn__compose_mask(attn__interview *in, const char *title,
+                                   attn__sizes sizes, uint32_t asked,
+                                   const int64_t shape[4]);
+/* Put it. False if it was not answered; then it is taken off the list. */
+bool attn__put(attn__interview *in, attn__question *question);
+
+/* Sizes by purpose, narrowed to what the subject's layout and abilities
+ * allow. */
+attn__sizes attn__sizes_general(const attn__interview *in);
+attn__sizes attn__sizes_square(const attn__interview *in);
+attn__sizes attn__sizes_wide(const attn__interview *in);
+attn__sizes attn__sizes_long(const attn__interview *in, int64_t len);
+attn__sizes attn__sizes_equal(const attn__interview *in);
+attn__sizes attn__sizes_single(const attn__interview *in, int64_t len);
+
+/* Find out the abilities: true if there is a way to be answered at all. */
+bool attn__first_contact(attn__interview *in);
+/* Everything about attention, forward or backward. */
+void attn__ask_all(attn__interview *in);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kind "attention": fn(q, k, v, options) in any layout. Layouts are tried
+ * in turn; another one, or a lower rank, wins only where it does better. */
+#include <string.h>
+
+#include "doctor/exam.h"
+
+/* In the order of preference. Packed ones need the number of heads. */
+static const attn__layout order[] = {
+    LAYOUT_BSE, LAYOUT_SE,  LAYOUT_BHSD, LAYOUT_BSHD,
+    LAYOUT_HSD, LAYOUT_SHD, LAYOUT_BSD,  LAYOUT_SD,
+};
+
+static bool is_packed(attn__layout layout)
+{
+    return attn__layout_facts_of(layout)->packed;
+}
+
+/* ---------------------------------------------------------- one layout */
+
+static bool has_role(const attn__binding *b, attn__role role)
+{
+    return attn__parameter_of(b, role) >= 0;
+}
+
+/* How the window is passed: a pair, or one number. */
+static void learn_window(attn__interview *in)
+{
+    attn__binding *b = in->binding;
+    const int64_t n = in->n;
+    attn__question *q;
+
+    if (!has_role(b, ROLE_WINDOW))
+        return;
+    q = attn__compose(in, "window as a pair", attn__sizes_general(in),
+                      ASK_WINDOW);
+    b->window_is_number = !q || !attn__put(in, q);
+    in->n = n;
+}
+
+static void learn_mask(attn__interview *in)
+{
+    attn__binding *b = in->binding;
+    const int64_t n = in->n;
+    const attn__sizes sizes = attn__sizes_general(in);
+    const int64_t shape[4] = {sizes.batch, 1, sizes.len_q, sizes.len_k};
+
+    if (!has_role(b, ROLE_MASK))
+        return;
+    for (int form = 0; form < 3; form++) {
+        attn__question *q = attn__compose_mask(in, "mask", sizes, ASK_MASK,
+                                               shape);
+
+        b->mask_batched = form == 1;
+        b->mask_full = form == 2;
+        if (q && attn__put(in, q))
+            break;
+    }
+    in->n = n;
+}
+
+bool attn__attempt_layout(attn__exam *exam, attn__layout layout,
+                          attn__attempt *a)
+{
+    attn__interview *in =
+        attn__arena_take(&exam->arena, 1, sizeof *a->interview);
+
+    *a = (attn__attempt){.interview = in};
+    if (!in)
+        return false;
+    attn__bind(&a->binding, exam->subject, exam->kind);
+    a->binding.layout = layout;
+    a->binding.dtype = exam->options.dtype;
+    a->binding.mask_adds = exam->expect.mask_adds;
+    in->arena = &exam->arena;
+    in->binding = &a->binding;
+    in->random = (attn__random){.seed = exam->options.seed};
+    in->heads = exam->expect.heads;
+    in->kv_heads = exam->expect.kv_heads;
+    in->backward = exam->kind == ATTN_KIND_BACKWARD;
+    in->budget = exam->options.seconds;
+    if (!attn__first_contact(in)) {
+        a->refusal = in->refusal ? in->refusal : "";
+        a->wrong_shape = in->wrong_shape;
+        return true;
+    }
+    learn_window(in);
+    learn_mask(in);
+    attn__ask_all(in);
+    attn__judge(exam, a);
+    return true;
+}
+
+/* ------------------------------------------------------- which layout */
+
+static int rank_of(const attn__attempt *a)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(a->binding.layout);
+
+    return f->batch + f->heads;
+}
+
+/* Does `a` do better than `b`? */
+static bool beats(const attn__attempt *a, const attn__attempt *b)
+{
+    const bool wider = rank_of(a) >= rank_of(b);
+    const bool able =
+        (a->interview->sizes & b->interview->sizes) == b->interview->sizes;
+
+    if (b->state == STATE_SILENT)
+        return a->state != STATE_SILENT;
+    if (a->state <= b->state)
+        return false;
+    if (b->state == STATE_UNEXPLAINED)
+        return true;
+    return wider && able;
+}
+
+static bool find_layout(attn__exam *exam, attn__attempt *best)
+{
+    const char *wanted = exam->options.layout;
+    attn__attempt a;
+
+    *best = (attn__attempt){.state = STATE_SILENT};
+    for (size_t x = 0; x < sizeof order / sizeof order[0]; x++) {
+        attn__binding b;
+
+        attn__bind(&b, exam->subject, exam->kind);
+        if (wanted && attn__layout_of(wanted) != (int)order[x])
+            continue;
+        if (!wanted && is_packed(order[x]) && !has_role(&b, ROLE_HEADS))
+            continue;
+        if (!attn__attempt_layout(exam, order[x], &a))
+            return false;
+        exam->report->calls += a.binding.calls;
+        if (!best->interview || beats(&a, best)) {
+            *best = a;
+            best->interview->binding = &best->binding;
+        }
+        if (best->state == STATE_RIGHT || a.interview->lost)
+            break;
+    }
+    return true;
+}
+
+void attn__examine_attention(attn__exam *exam)
+{
+    attn__attempt best;
+
+    if (!find_layout(exam, &best))
+        return;
+    best.interview->binding = &best.binding;
+    attn__report_attempt(exam, &best);
+}

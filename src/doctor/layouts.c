@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The layouts that subjects use, and how the doctor's own (batch, heads, len,
+ * dim) lies in them. */
+#include <ctype.h>
+#include <string.h>
+
+#include "doctor/binding.h"
+
+static const attn__layout_facts facts[LAYOUT_N] = {
+    [LAYOUT_BHSD] = {"bhsd", true, true, true, false},
+    [LAYOUT_HSD] = {"hsd", false, true, true, false},
+    [LAYOUT_SD] = {"sd", false, false, true, false},
+    [LAYOUT_BSHD] = {"bshd", true, true, false, false},
+    [LAYOUT_SHD] = {"shd", false, true, false, false},
+    [LAYOUT_BSD] = {"bsd", true, false, true, false},
+    [LAYOUT_BSE] = {"bse", true, true, false, true},
+    [LAYOUT_SE] = {"se", false, true, false, true},
+};
+
+const attn__layout_facts *attn__layout_facts_of(attn__layout layout)
+{
+    return &facts[layout];
+}
+
+int attn__layout_of(const char *name)
+{
+    char low[8] = "";
+
+    for (size_t n = 0; name[n] && n + 1 < sizeof low; n++)
+        low[n] = (char)tolower((unsigned char)name[n]);
+    for (int x = 0; x < LAYOUT_N; x++) {
+        if (strcmp(low, facts[x].name) == 0)
+            return x;
+    }
+    return -1;
+}
+
+bool attn__layout_holds(attn__layout layout, const attn__sizes *n)
+{
+    const attn__layout_facts *f = &facts[layout];
+
+    return (f->batch || n->batch == 1) &&
+           (f->heads || (n->heads_q == 1 && n->heads_kv == 1));
+}
+
+int32_t attn__layout_shape(attn__layout layout, const int64_t n[4],
+                           int64_t shape[4])
+{
+    const attn__layout_facts *f = &facts[layout];
+    int32_t rank = 0;
+
+    if (f->batch)
+        shape[rank++] = n[0];
+    if (f->heads && f->heads_first)
+        shape[rank++] = n[1];
+    shape[rank++] = n[2];
+    if (f->heads && !f->heads_first && !f->packed)
+        shape[rank++] = n[1];
+    shape[rank++] = f->packed ? n[1] * n[3] : n[3];
+    return rank;
+}
+
+int64_t attn__layout_at(attn__layout layout, const int64_t n[4], int64_t x)
+{
+    const int64_t c = x % n[3], i = x / n[3] % n[2];
+    const int64_t h = x / n[3] / n[2] % n[1], b = x / n[3] / n[2] / n[1];
+
+    if (facts[layout].heads_first)
+        return x;
+    return ((b * n[2] + i) * n[1] + h) * n[3] + c;
+}

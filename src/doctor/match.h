@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Matching answers against predictions: of the right model under every
+ * meaning, then of models with one wrong step, two, three. */
+#ifndef ATTN_DOCTOR_MATCH_H
+#define ATTN_DOCTOR_MATCH_H
+
+#include "doctor/model.h"
+
+typedef struct attn__hypothesis {
+    const char *fault; /* id */
+    attn__slot slot;
+    attn__step *step;
+    double param;
+    uint32_t needs; /* bits of `asked` without which it changes nothing */
+    const char *detail;
+} attn__hypothesis;
+
+extern const attn__hypothesis attn__hypotheses[];
+extern const int attn__n_hypotheses;
+
+/* How closely a prediction must be met: the unit roundoff of f64, f32, f16. */
+typedef enum attn__tier { TIER_F64, TIER_F32, TIER_F16, TIER_N } attn__tier;
+double attn__unit(attn__tier tier);
+
+typedef struct attn__closeness {
+    double worst;     /* largest error / tolerance; above 1 is a mismatch */
+    int64_t compared; /* elements about which the prediction had a claim */
+} attn__closeness;
+
+/* The prediction in w->answer against the question's answer. */
+attn__closeness attn__compare(const attn__work *w, const attn__question *q,
+                              attn__tier tier);
+
+enum { ATTN__MAX_WRONG = 3 };
+
+typedef struct attn__evidence {
+    const attn__question *questions;
+    int64_t n;
+    attn__work *work;
+    attn__tier tier;
+} attn__evidence;
+
+/* How the right model fares under a meaning. */
+typedef struct attn__score {
+    int64_t met, failed;
+} attn__score;
+
+attn__score attn__score_right(const attn__evidence *e,
+                              const attn__meaning *meaning);
+
+/* What explains the answers: up to three wrong steps. */
+typedef struct attn__explanation {
+    int n;
+    const attn__hypothesis *wrong[ATTN__MAX_WRONG];
+    int64_t beside; /* questions that only the right model met: the fault
+                       shows on some paths only */
+    int64_t cost;   /* places in the list, summed: less is more specific */
+    int64_t first;  /* the simplest question that failed */
+    char also[160]; /* other faults that explain as well */
+} attn__explanation;
+
+/* The smallest set of wrong steps, at most `most`, such that every question is
+ * met by the right model or by some of the set. False if there is none, or
+ * nothing to explain. */
+bool attn__explain(const attn__evidence *e, const attn__meaning *meaning,
+                   int most, attn__explanation *best);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a question to the values of a call: arrays in the subject's layout and
+ * type, options in the form that it takes. */
+#include "doctor/pass.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/half.h"
+
+/* -------------------------------------------------------------- tensors */
+
+static void store(void *data, attn_dtype dtype, int64_t at, double x)
+{
+    if (dtype == ATTN_F64)
+        ((double *)data)[at] = x;
+    else if (dtype == ATTN_F32)
+        ((float *)data)[at] = (float)x;
+    else if (dtype == ATTN_F16)
+        ((uint16_t *)data)[at] = attn__f16_of_f64(x);
+    else if (dtype == ATTN_I64)
+        ((int64_t *)data)[at] = (int64_t)x;
+    else
+        ((unsigned char *)data)[at] = x != 0;
+}
+
+static int64_t product(const int64_t *shape, int32_t rank)
+{
+    int64_t n = 1;
+
+    for (int32_t a = 0; a < rank; a++)
+        n *= shape[a];
+    return n;
+}
+
+/* Where element x of a dense array of this shape lies in the view's memory. */
+static int64_t place(attn__view view, int32_t rank, const int64_t *shape,
+                     int64_t x)
+{
+    if (view == VIEW_STRIDED)
+        return 2 * x;
+    if (view == VIEW_TURNED && rank >= 2) {
+        const int64_t cols = shape[rank - 1], rows = shape[rank - 2];
+        const int64_t col = x % cols, row = x / cols % rows;
+
+        return x / cols / rows * rows * cols + col * rows + row;
+    }
+    return x;
+}
+
+static void set_strides(attn_input *t, attn__view view)
+{
+    if (view == VIEW_STRIDED) {
+        for (int32_t a = 0; a < t->rank; a++)
+            t->stride[a] *= 2;
+    }
+    if (view == VIEW_TURNED && t->rank >= 2) {
+        t->stride[t->rank - 1] = t->shape[t->rank - 2];
+        t->stride[t->rank - 2] = 1;
+    }
+}
+
+/* A tensor of `dtype` with the n = product(shape) numbers of `x`. */
+static attn_input tensor(const attn__call *c, attn_dtype dtype,
+                         const double *x, int32_t rank, const int64_t *shape)
+{
+    const int64_t n = product(shape, rank);
+    void *data =
+        attn__arena_take(c->arena, 2 * n + 1, attn_dtype_size(dtype));
+    attn_input t = attn_in_dense(data, dtype, rank, shape);
+
+    for (int64_t e = 0; data && e < n; e++)
+        store(data, dtype, place(c->view, rank, shape, e), x[e]);
+    set_strides(&t, c->view);
+    return t;
+}
+
+/* (batch, heads, len, dim) in the subject's layout. */
+static attn_input activation(const attn__call *c, const double *x,
+                             int64_t heads, int64_t len, int64_t dim)
+{
+    const attn__layout layout = c->binding->layout;
+    const int64_t n[4] = {c->question->n.batch, heads, len, dim};
+    const int64_t count = product(n, 4);
+    double *y = attn__arena_doubles(c->arena, count + 1);
+    int64_t shape[4];
+    const int32_t rank = attn__layout_shape(layout, n, shape);
+
+    for (int64_t e = 0; y && e < count; e++)
+        y[attn__layout_at(layout, n, e)] = x[e];
+    return y ? tensor(c, c->binding->dtype, y, rank, shape) : (attn_input){0};
+}
+
+/* ----------------------------------------------------------------- masks */
+
+/* The axes of a (batch, heads, len_q, len_k) array that the subject's rank
+ * has; leading axes of length 1 are left out unless it wants them all. */
+static int32_t pair_axes(const attn__call *c, const int64_t of[4],
+                         int64_t shape[4])
+{
+    const attn__layout_facts *f = attn__layout_facts_of(c->binding->layout);
+    int32_t rank = 0;
+
+    if (f->batch)
+        shape[rank++] = of[0];
+    if (f->heads && !(c->binding->mask_batched && of[1] == 1))
+        shape[rank++] = of[1];
+    shape[rank++] = of[2];
+    shape[rank++] = of[3];
+    while (!c->binding->mask_full && rank > 2 && shape[0] == 1) {
+        memmove(shape, shape + 1, (size_t)(rank - 1) * sizeof *shape);
+        rank--;
+    }
+    return rank;
+}
+
+static attn_input mask_tensor(const attn__call *c)
+{
+    const attn__question *q = c->question;
+    const bool adds = c->binding->mask_adds;
+    const int64_t n = product(q->mask_shape, 4);
+    double *x = attn__arena_doubles(c->arena, n + 1);
+    int64_t shape[4];
+    const int32_t rank = pair_axes(c, q->mask_shape, shape);
+
+    for (int64_t e = 0; x && e < n; e++)
+        x[e] = adds ? (q->mask[e] ? 0 : -INFINITY) : q->mask[e];
+    if (!x)
+        return (attn_input){0};
+    return tensor(c, adds ? c->binding->dtype : ATTN_BOOL, x, rank, shape);
+}
+
+/* A mask of keys alone: (batch, len_k), or (len_k) without a batch. */
+static attn_input key_mask_tensor(const attn__call *c)
+{
+    const attn__question *q = c->question;
+    const int64_t shape[2] = {q->mask_shape[0], q->mask_shape[3]};
+    const bool batch = attn__layout_facts_of(c->binding->layout)->batch;
+    const int64_t n = product(shape, 2);
+    double *x = attn__arena_doubles(c->arena, n + 1);
+
+    for (int64_t e = 0; x && e < n; e++)
+        x[e] = q->mask[e];
+    if (!x)
+        return (attn_input){0};
+    return tensor(c, ATTN_BOOL, x, batch ? 2 : 1, batch ? shape : shape + 1);
+}
+
+static attn_input bias_tensor(const attn__call *c)
+{
+    int64_t shape[4];
+    const int32_t rank = pair_axes(c, c->question->bias_shape, shape);
+
+    return tensor(c, c->binding->dtype, c->question->bias, rank, shape);
+}
+
+static attn_input vector(const attn__call *c, const double *x, int64_t n)
+{
+    return tensor(c, c->binding->dtype, x, 1, &n);
+}
+
+static attn_input integers(const attn__call *c, const int64_t *x, int64_t n)
+{
+    double *y = attn__arena_doubles(c->arena, n + 1);
+
+    for (int64_t e = 0; y && e < n; e++)
+        y[e] = (double)x[e];
+    return y ? tensor(c, ATTN_I64, y, 1, &n) : (attn_input){0};
+}
+
+/* ---------------------------------------------------------------- values */
+
+static attn_value of_tensor(attn_input t)
+{
+    return (attn_value){.kind = ATTN_VALUE_TENSOR, .tensor = t};
+}
+
+static attn_value of_real(double x)
+{
+    return (attn_value){.kind = ATTN_VALUE_REAL, .real = x};
+}
+
+static attn_value of_integer(int64_t x)
+{
+    return (attn_value){.kind = ATTN_VALUE_INTEGER, .integer = {x}};
+}
+
+static attn_value of_boolean(bool x)
+{
+    return (attn_value){.kind = ATTN_VALUE_BOOLEAN, .integer = {x}};
+}
+
+static attn_value none(void)
+{
+    return (attn_value){.kind = ATTN_VALUE_NONE};
+}
+
+/* Per batch element: an array, or one number where there is no batch. */
+static attn_value per_batch(const attn__call *c, const int64_t *x)
+{
+    const bool batch = attn__layout_facts_of(c->binding->layout)->batch;
+
+    return batch ? of_tensor(integers(c, x, c->question->n.batch))
+                 : of_integer(x[0]);
+}
+
+static attn_value window_value(const attn__call *c)
+{
+    const int64_t *w = c->question->window;
+
+    if (c->binding->window_is_number)
+        return of_integer(w[0] + 1);
+    return (attn_value){.kind = ATTN_VALUE_PAIR, .integer = {w[0], w[1]}};
+}
+
+/* The inputs that every kind has. */
+static bool input_value(const attn__call *c, attn__role role, attn_value *v)
+{
+    const attn__question *q = c->question;
+    const attn__sizes *n = &q->n;
+
+    if (role == ROLE_Q)
+        *v = of_tensor(activation(c, q->q, n->heads_q, n->len_q, n->dim_qk));
+    else if (role == ROLE_K)
+        *v = of_tensor(activation(c, q->k, n->heads_kv, n->len_k, n->dim_qk));
+    else if (role == ROLE_V)
+        *v = of_tensor(activation(c, q->v, n->heads_kv, n->len_k, n->dim_v));
+    else if (role == ROLE_D_O && q->d_o)
+        *v = of_tensor(activation(c, q->d_o, n->heads_q, n->len_q, n->dim_v));
+    else if (role == ROLE_HEADS)
+        *v = of_integer(n->heads_q);
+    else if (role == ROLE_KV_HEADS)
+        *v = of_integer(n->heads_kv);
+    else
+        return false;
+    return true;
+}
+
+/* What the question asks by this role. */
+static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
+{
+    const attn__question *q = c->question;
+    const bool keys_only = q->mask && q->mask_shape[1] == 1 &&
+                           q->mask_shape[2] == 1;
+    const bool split_masks =
+        attn__parameter_of(c->binding, ROLE_MASK) >= 0;
+
+    if (role == ROLE_MASK && q->mask)
+        *v = of_tensor(mask_tensor(c));
+    else if (role == ROLE_KEY_MASK && q->mask && keys_only && !split_masks)
+        *v = of_tensor(key_mask_tensor(c));
+    else if (role == ROLE_BIAS && q->bias)
+        *v = of_tensor(bias_tensor(c));
+    else if (role == ROLE_SCALE && q->asked & ASK_SCALE)
+        *v = of_real(q->scale);
+    else if (role == ROLE_CAUSAL)
+        *v = of_boolean(q->asked & ASK_CAUSAL);
+    else if (role == ROLE_WINDOW && q->asked & ASK_WINDOW)
+        *v = window_value(c);
+    else if (role == ROLE_WINDOW_LEFT && q->asked & ASK_WINDOW)
+        *v = of_integer(q->window[0]);
+    else if (role == ROLE_WINDOW_RIGHT && q->asked & ASK_WINDOW)
+        *v = of_integer(q->window[1]);
+    else if (role == ROLE_SOFTCAP && q->asked & ASK_SOFTCAP)
+        *v = of_real(q->softcap);
+    else if (role == ROLE_SLOPES && q->slopes)
+        *v = of_tensor(vector(c, q->slopes, q->n.heads_q));
+    else if (role == ROLE_SINKS && q->sinks)
+        *v = of_tensor(vector(c, q->sinks, q->n.heads_q));
+    else if (role == ROLE_LENGTHS && q->lengths)
+        *v = per_batch(c, q->lengths);
+    else if (role == ROLE_OFFSET && q->offset)
+        *v = per_batch(c, q->offset);
+    else if (role == ROLE_EXTRA && q->asked & ASK_EXTRA)
+        *v = of_boolean(true);
+    else if (role == ROLE_TRAINING)
+        *v = of_boolean(false);
+    else
+        return false;
+    return true;
+}
+
+/* A parameter that must be given and that the question does not ask. */
+static attn_value neutral_value(const attn__call *c, attn__role role)
+{
+    const attn__question *q = c->question;
+
+    if (role == ROLE_SCALE)
+        return of_real(1 / sqrt((double)q->n.dim_qk));
+    if (role == ROLE_SOFTCAP || role == ROLE_DROPOUT)
+        return of_real(0);
+    if (role == ROLE_EXTRA)
+        return of_boolean(false);
+    if (role == ROLE_OFFSET)
+        return of_integer(0);
+    if (role == ROLE_WINDOW_LEFT || role == ROLE_WINDOW_RIGHT)
+        return of_integer(-1);
+    return none();
+}
+
+void attn__pass(attn__call *c)
+{
+    const attn_subject *s = c->binding->subject;
+
+    c->n = 0;
+    for (int x = 0; x < s->n_parameters; x++) {
+        const attn__role role = c->binding->role[x];
+        attn_value value;
+
+        if (!input_value(c, role, &value) && !asked_value(c, role, &value)) {
+            if (s->parameters[x].optional)
+                continue;
+            value = neutral_value(c, role);
+        }
+        value.parameter = x;
+        c->values[c->n++] = value;
+    }
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The values of one call. */
+#ifndef ATTN_DOCTOR_PASS_H
+#define ATTN_DOCTOR_PASS_H
+
+#include "doctor/binding.h"
+
+typedef struct attn__call {
+    const attn__binding *binding;
+    const attn__question *question;
+    attn__view view;
+    attn__arena *arena;
+    attn_value values[ATTN__MAX_PARAMETERS];
+    int32_t n;
+} attn__call;
+
+/* Fill the values for every parameter that has one. What memory was short for
+ * shows in the arena. */
+void attn__pass(attn__call *call);
+
+#endif

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Wrong steps from the product to the score: scale, dot, softcap, bias,
+ * ALiBi. */
+#include <math.h>
+
+#include "doctor/wrong.h"
+
+/* ----------------------------------------------------------------- scale */
+
+void attn__scale_constant(attn__work *w, double param)
+{
+    w->scale = param;
+}
+
+static void scale_root(attn__work *w, int64_t n)
+{
+    w->scale = 1 / sqrt((double)n);
+}
+
+/* 1/sqrt(d_model) instead of 1/sqrt(head dim). */
+void attn__scale_heads(attn__work *w, double param)
+{
+    (void)param;
+    scale_root(w, w->n.heads_q * w->n.dim_qk);
+}
+
+void attn__scale_kv_heads(attn__work *w, double param)
+{
+    (void)param;
+    scale_root(w, w->n.heads_kv * w->n.dim_qk);
+}
+
+/* param 0: of the keys, 1: of the queries. */
+void attn__scale_length(attn__work *w, double param)
+{
+    scale_root(w, param > 0 ? w->n.len_q : w->n.len_k);
+}
+
+void attn__scale_value_dim(attn__work *w, double param)
+{
+    (void)param;
+    scale_root(w, w->n.dim_v);
+}
+
+/* D to the power of param. */
+void attn__scale_power(attn__work *w, double param)
+{
+    w->scale = pow((double)w->n.dim_qk, param);
+}
+
+/* D rounded up to a multiple of param. */
+void attn__scale_padded(attn__work *w, double param)
+{
+    const double dim = param * ceil((double)w->n.dim_qk / param);
+
+    w->scale = 1 / sqrt(dim);
+}
+
+void attn__scale_default(attn__work *w, double param)
+{
+    (void)param;
+    scale_root(w, w->n.dim_qk);
+}
+
+/* The wanted scale, and 1/sqrt(D) on top. */
+void attn__scale_on_default(attn__work *w, double param)
+{
+    attn__right_scale(w, param);
+    w->scale /= sqrt((double)w->n.dim_qk);
+}
+
+/* sqrt(scale) on q and on k. */
+void attn__scale_root_negative(attn__work *w, double param)
+{
+    attn__right_scale(w, param);
+    w->breaks = w->scale < 0;
+}
+
+/* ------------------------------------------------------------------- dot */
+
+static bool is_square(const attn__work *w)
+{
+    return w->n.len_q == w->n.len_k && w->n.heads_q == w->n.heads_kv;
+}
+
+/* s_ij = <k_i, q_j>. */
+void attn__dot_exchanged(attn__work *w, double param)
+{
+    const double *q = w->q;
+
+    if (is_square(w)) {
+        w->q = w->k;
+        w->k = q;
+    }
+    attn__right_dot(w, param);
+    w->k = w->q == q ? w->k : w->q;
+    w->q = q;
+}
+
+/* k (len, dim) reshaped to (dim, len) instead of transposed. */
+void attn__dot_reshaped_key(attn__work *w, double param)
+{
+    const int64_t n = w->n.len_k, dim = w->n.dim_qk;
+
+    (void)param;
+    ATTN__FOR_ROWS(w, row) {
+        const double *q = attn__query(w, &row), *k = attn__key(w, &row, 0);
+
+        for (int64_t j = 0; j < n; j++) {
+            row.s[j] = 0;
+            for (int64_t c = 0; c < dim; c++)
+                row.s[j] += w->scale * q[c] * k[c * n + j];
+        }
+    }
+}
+
+/* k.T with every axis reversed, which fits only where all axes are as long:
+ * s[b,h,i,j] = sum_c q[b,h,i,c] k[j,c,h,b], or without b if there is none. */
+void attn__dot_reversed_key(attn__work *w, double param)
+{
+    const int64_t n = w->n.len_k, d = w->n.dim_qk, h = w->n.heads_kv;
+    const bool fits = is_square(w) && n == d && h == d &&
+                      (w->n.batch == d || w->n.batch == 1);
+
+    if (!fits) {
+        attn__right_dot(w, param);
+        return;
+    }
+    ATTN__FOR_ROWS(w, row) {
+        const double *q = attn__query(w, &row);
+
+        for (int64_t j = 0; j < n; j++) {
+            row.s[j] = 0;
+            for (int64_t c = 0; c < d; c++) {
+                const int64_t at = w->n.batch == 1
+                                       ? (j * n + c) * d + row.h
+                                       : ((j * h + c) * n + row.h) * d + row.b;
+                row.s[j] += w->scale * q[c] * w->k[at];
+            }
+        }
+    }
+}
+
+/* --------------------------------------------------------------- softcap */
+
+/* Minus infinity becomes minus the cap. */
+void attn__cap_after_mask(attn__work *w, double param)
+{
+    (void)param;
+    w->cap_late = true;
+}
+
+#define FOR_CAPPED(w, x)                                                      \
+    for (int64_t x = 0; (w)->softcap > 0 && x < attn__count_pairs(&(w)->n);   \
+         x++)
+
+/* s tanh(s / cap). */
+void attn__cap_product(attn__work *w, double param)
+{
+    (void)param;
+    FOR_CAPPED(w, x)
+        w->s[x] *= tanh(w->s[x] / w->softcap);
+}
+
+/* tanh(s / cap), the cap forgotten outside. */
+void attn__cap_unscaled(attn__work *w, double param)
+{
+    (void)param;
+    FOR_CAPPED(w, x)
+        w->s[x] = tanh(w->s[x] / w->softcap);
+}
+
+/* cap tanh(s), forgotten inside. */
+void attn__cap_inside(attn__work *w, double param)
+{
+    (void)param;
+    FOR_CAPPED(w, x)
+        w->s[x] = w->softcap * tanh(w->s[x]);
+}
+
+void attn__cap_clip(attn__work *w, double param)
+{
+    (void)param;
+    FOR_CAPPED(w, x)
+        w->s[x] = fmax(-w->softcap, fmin(w->softcap, w->s[x]));
+}
+
+/* The cap on the product before the scale. */
+void attn__cap_before_scale(attn__work *w, double param)
+{
+    (void)param;
+    FOR_CAPPED(w, x)
+        w->s[x] =
+            w->scale * w->softcap * tanh(w->s[x] / w->scale / w->softcap);
+}
+
+/* Bias inside the cap. BIAS will add it again, so it is taken off here. */
+void attn__cap_bias(attn__work *w, double param)
+{
+    const attn__question *a = w->given;
+
+    if (!a->bias) {
+        attn__right_cap(w, param);
+        return;
+    }
+    attn__right_bias(w, 0);
+    attn__cap(w);
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] -=
+                a->bias[attn__at(a->bias_shape, row.b, row.h, row.i, j)];
+    }
+}
+
+/* ---------------------------------------------------------- bias, ALiBi */
+
+/* scale (q k + bias). */
+void attn__bias_scaled(attn__work *w, double param)
+{
+    const attn__question *a = w->given;
+
+    (void)param;
+    if (!a->bias)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] += w->scale *
+                a->bias[attn__at(a->bias_shape, row.b, row.h, row.i, j)];
+    }
+}
+
+/* + slope |p - j|. */
+void attn__alibi_sign(attn__work *w, double param)
+{
+    (void)param;
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] += w->slopes[row.h] * fabs((double)(row.position - j));
+    }
+}
+
+/* param (p - j) slope: signed distance. */
+void attn__alibi_signed(attn__work *w, double param)
+{
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] += param * w->slopes[row.h] * (double)(row.position - j);
+    }
+}
+
+/* |i - j|, the query's row instead of its position. */
+void attn__alibi_local(attn__work *w, double param)
+{
+    (void)param;
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] -= w->slopes[row.h] * fabs((double)(row.i - j));
+    }
+}
+
+/* Every head has the slope of the next (param 1) or the one before. */
+void attn__alibi_next_head(attn__work *w, double param)
+{
+    const int64_t n = w->n.heads_q;
+
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        const int64_t h = (row.h + (int64_t)param + n) % n;
+
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] -= w->slopes[h] * fabs((double)(row.position - j));
+    }
+}

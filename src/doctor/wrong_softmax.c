@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Wrong steps from scores to weights: axes, missing or double softmax, what
+ * joins the sum, online softmax. */
+#include <math.h>
+#include <string.h>
+
+#include "doctor/wrong.h"
+
+/* -------------------------------------------------------- which elements */
+
+/* The axes over which a wrong softmax normalises: bit x for axis x of
+ * (batch, head, query, key). */
+enum { BATCH = 1, HEAD = 2, QUERY = 4, KEY = 8 };
+
+static int64_t group_of(const attn__work *w, const attn__pairs *row, int64_t j,
+                        int axes)
+{
+    int64_t at = axes & BATCH ? 0 : row->b;
+
+    at = at * w->n.heads_q + (axes & HEAD ? 0 : row->h);
+    at = at * w->n.len_q + (axes & QUERY ? 0 : row->i);
+    return at * w->n.len_k + (axes & KEY ? 0 : j);
+}
+
+/* p = exp(s - max of its group) / sum of its group. `dp` and `ds` hold both,
+ * by group. */
+static void softmax_over(attn__work *w, int axes)
+{
+    const int64_t pairs = attn__count_pairs(&w->n), n = w->n.len_k;
+    double *max = w->dp, *sum = w->ds;
+
+    for (int64_t x = 0; x < pairs; x++) {
+        max[x] = -INFINITY;
+        sum[x] = 0;
+    }
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t g = group_of(w, &row, j, axes);
+
+            max[g] = fmax(max[g], row.s[j]);
+        }
+    }
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t g = group_of(w, &row, j, axes);
+
+            sum[g] += row.p[j] = exp(row.s[j] - max[g]);
+        }
+    }
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < n; j++)
+            row.p[j] /= sum[group_of(w, &row, j, axes)];
+    }
+}
+
+/* param: the axis, 0 batch, 1 heads, 2 queries. */
+void attn__softmax_axis(attn__work *w, double param)
+{
+    softmax_over(w, 1 << (int)param);
+}
+
+/* param: 0 heads x keys, 1 queries x keys, 2 the last three, 3 all four. */
+void attn__softmax_joint(attn__work *w, double param)
+{
+    static const int axes[] = {HEAD | KEY, QUERY | KEY, HEAD | QUERY | KEY,
+                               BATCH | HEAD | QUERY | KEY, BATCH | KEY};
+
+    softmax_over(w, axes[(int)param]);
+}
+
+/* ------------------------------------------------------- none, or double */
+
+void attn__softmax_twice(attn__work *w, double param)
+{
+    attn__right_softmax(w, param);
+    memcpy(w->s, w->p, (size_t)attn__count_pairs(&w->n) * sizeof *w->s);
+    softmax_over(w, KEY);
+}
+
+/* p = s; param 0: hidden ones are 0, 1: no claim. */
+void attn__softmax_none(attn__work *w, double param)
+{
+    const int64_t pairs = attn__count_pairs(&w->n);
+
+    for (int64_t x = 0; x < pairs; x++) {
+        w->p[x] = w->s[x];
+        if (w->s[x] == -INFINITY)
+            w->p[x] = param > 0 ? NAN : 0;
+    }
+}
+
+/* s / sum s, or param 1: exp s, not normalised, 2: sigmoid. */
+void attn__softmax_other(attn__work *w, double param)
+{
+    const int64_t n = w->n.len_k;
+
+    ATTN__FOR_ROWS(w, row) {
+        double sum = 0, max = -INFINITY;
+
+        for (int64_t j = 0; j < n; j++) {
+            sum += row.s[j] == -INFINITY ? 0 : row.s[j];
+            max = fmax(max, row.s[j]);
+        }
+        for (int64_t j = 0; j < n; j++) {
+            const double s = row.s[j] == -INFINITY ? 0 : row.s[j];
+
+            row.p[j] = param == 0   ? s / sum
+                       : param == 1 ? exp(row.s[j])
+                       : param == 2 ? 1 / (1 + exp(-row.s[j]))
+                                    : exp(row.s[j] - max);
+        }
+    }
+}
+
+/* ------------------------------------------------------ keepdims forgotten */
+
+/* Where a (batch, heads, len_q) array lands that is broadcast from the right
+ * onto (batch, heads, len_q, len_k). */
+static int64_t shifted(const attn__work *w, const attn__pairs *row, int64_t j)
+{
+    const attn__sizes *n = &w->n;
+    const int64_t b = n->batch == 1 ? 0 : row->h;
+    const int64_t h = n->heads_q == 1 ? 0 : row->i;
+
+    return (b * n->heads_q + h) * n->len_q + (n->len_q == 1 ? 0 : j);
+}
+
+static bool is_silent(const attn__sizes *n)
+{
+    return (n->batch == 1 || n->batch == n->heads_q) &&
+           (n->heads_q == 1 || n->heads_q == n->len_q) &&
+           (n->len_q == 1 || n->len_q == n->len_k);
+}
+
+/* param: bit 0, the sum is misplaced; bit 1, the maximum. */
+void attn__softmax_keepdims(attn__work *w, double param)
+{
+    const int bits = (int)param;
+    double *max = w->dp, *sum = w->ds;
+
+    if (!is_silent(&w->n)) {
+        attn__right_softmax(w, 0);
+        return;
+    }
+    ATTN__FOR_ROWS(w, row) {
+        max[row.index] = -INFINITY;
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            max[row.index] = fmax(max[row.index], row.s[j]);
+    }
+    ATTN__FOR_ROWS(w, row) {
+        sum[row.index] = 0;
+        for (int64_t j = 0; j < w->n.len_k; j++) {
+            const int64_t at = bits & 2 ? shifted(w, &row, j) : row.index;
+
+            sum[row.index] += row.p[j] = exp(row.s[j] - max[at]);
+        }
+    }
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.p[j] /= sum[bits & 1 ? shifted(w, &row, j) : row.index];
+    }
+}
+
+/* ------------------------------------------------- what joins the sum */
+
+static double row_max(const attn__work *w, const attn__pairs *row)
+{
+    double max = -INFINITY;
+
+    for (int64_t j = 0; j < w->n.len_k; j++)
+        max = fmax(max, row->s[j]);
+    return max;
+}
+
+static double log_add(double x, double y)
+{
+    const double max = fmax(x, y);
+
+    return max == -INFINITY ? max : max + log(exp(x - max) + exp(y - max));
+}
+
+/* Adds `mass` to what rightly joins. */
+static void add_mass(attn__work *w, const attn__pairs *row, double mass)
+{
+    w->mass[row->index] = log_add(w->mass[row->index], mass);
+}
+
+/* e^param beside the keys: softmax-one for 0. */
+void attn__mass_constant(attn__work *w, double param)
+{
+    attn__right_mass(w, 0);
+    ATTN__FOR_ROWS(w, row)
+        add_mass(w, &row, param);
+}
+
+/* param times the largest term: 1 after the maximum was taken off, or eps. */
+void attn__mass_of_max(attn__work *w, double param)
+{
+    attn__right_mass(w, 0);
+    ATTN__FOR_ROWS(w, row)
+        add_mass(w, &row, row_max(w, &row) + log(param));
+}
+
+/* The sink param times over. */
+void attn__mass_sink_times(attn__work *w, double param)
+{
+    attn__right_mass(w, 0);
+    ATTN__FOR_ROWS(w, row)
+        w->mass[row.index] += log(param);
+}
+
+void attn__mass_none(attn__work *w, double param)
+{
+    (void)param;
+    ATTN__FOR_ROWS(w, row)
+        w->mass[row.index] = -INFINITY;
+}
+
+/* The sink goes through the scale too. */
+void attn__mass_sink_scaled(attn__work *w, double param)
+{
+    (void)param;
+    ATTN__FOR_ROWS(w, row)
+        w->mass[row.index] =
+            w->sinks ? w->scale * w->sinks[row.h] : -INFINITY;
+}
+
+/* The sink is not lowered by the maximum as the scores are. */
+void attn__mass_sink_unshifted(attn__work *w, double param)
+{
+    attn__right_mass(w, param);
+    ATTN__FOR_ROWS(w, row) {
+        const double sink = w->mass[row.index];
+
+        w->mass[row.index] += row_max(w, &row);
+        if (sink == -INFINITY)
+            w->mass[row.index] = sink;
+    }
+}
+
+/* Every tile of param keys adds the sink. */
+void attn__mass_sink_per_tile(attn__work *w, double param)
+{
+    const double tiles = ceil((double)w->n.len_k / param);
+
+    attn__right_mass(w, 0);
+    ATTN__FOR_ROWS(w, row)
+        w->mass[row.index] += log(tiles);
+}
+
+/* Keys beyond the last one, up to a whole tile of param, score 0. */
+void attn__mass_tail(attn__work *w, double param)
+{
+    const int64_t tile = (int64_t)param;
+    const int64_t extra = (tile - w->n.len_k % tile) % tile;
+
+    attn__right_mass(w, 0);
+    ATTN__FOR_ROWS(w, row) {
+        if (extra > 0)
+            add_mass(w, &row, log((double)extra));
+    }
+}
+
+/* The same, having gone through the softcap with the mask: they score -cap. */
+void attn__mass_tail_capped(attn__work *w, double param)
+{
+    const int64_t tile = (int64_t)param;
+    const int64_t extra = (tile - w->n.len_k % tile) % tile;
+
+    attn__right_mass(w, 0);
+    ATTN__FOR_ROWS(w, row) {
+        if (extra > 0 && w->softcap > 0)
+            add_mass(w, &row, log((double)extra) - w->softcap);
+    }
+}
+
+/* ---------------------------------------------------------------- online */
+
+/* What an online softmax over tiles forgets to rescale. */
+enum { ACC = 1, SUM = 2, LOCAL = 4, INVERSE = 8 };
+
+/* The maximum that key j's term was taken off: of all keys so far, or LOCAL,
+ * of its own tile. */
+static double running_max(const attn__work *w, const attn__pairs *row,
+                          int64_t j, int64_t tile, bool local)
+{
+    const int64_t first = local ? j / tile * tile : 0;
+    const int64_t end = j / tile * tile + tile;
+    double max = -INFINITY;
+
+    for (int64_t x = first; x < end && x < w->n.len_k; x++)
+        max = fmax(max, row->s[x]);
+    return max;
+}
+
+static double term(double s, double max)
+{
+    return s == -INFINITY ? 0 : exp(s - max);
+}
+
+static void online(attn__work *w, int64_t tile, int forgets)
+{
+    const int64_t n = w->n.len_k;
+
+    ATTN__FOR_ROWS(w, row) {
+        const double last = row_max(w, &row);
+        double sum = 0;
+
+        for (int64_t j = 0; j < n; j++) {
+            const double then =
+                running_max(w, &row, j, tile, forgets & LOCAL);
+
+            sum += term(row.s[j], forgets & SUM ? then : last);
+            row.p[j] = term(row.s[j], forgets & ACC ? then : last);
+        }
+        for (int64_t j = 0; j < n; j++)
+            row.p[j] /= sum;
+    }
+}
+
+void attn__online_acc(attn__work *w, double param)
+{
+    online(w, (int64_t)param, ACC);
+}
+
+void attn__online_sum(attn__work *w, double param)
+{
+    online(w, (int64_t)param, SUM);
+}
+
+void attn__online_neither(attn__work *w, double param)
+{
+    online(w, (int64_t)param, ACC | SUM);
+}
+
+void attn__online_local(attn__work *w, double param)
+{
+    online(w, (int64_t)param, ACC | SUM | LOCAL);
+}
+
+/* --------------------------------------------------------------- weights */
+
+/* o aggregated over queries: p transposed. */
+void attn__weigh_transposed(attn__work *w, double param)
+{
+    const int64_t n = w->n.len_k;
+
+    attn__right_weigh(w, param);
+    if (w->n.len_q != n)
+        return;
+    memcpy(w->spare, w->p, (size_t)attn__count_pairs(&w->n) * sizeof *w->p);
+    ATTN__FOR_ROWS(w, row) {
+        const double *p = w->spare + (row.index - row.i) * n;
+
+        for (int64_t j = 0; j < n; j++)
+            row.p[j] = p[j * n + row.i];
+    }
+}

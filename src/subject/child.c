@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Starting a child, talking to it, and ending it. */
+#include "subject/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/alloc.h"
+
+extern char **environ;
+
+/* More than any honest message. */
+enum { MOST_BYTES = 1 << 28 };
+
+/* --------------------------------------------------------------- process */
+
+static bool spawn(attn__child *child, char *const argv[], int end)
+{
+    posix_spawn_file_actions_t actions;
+    bool ok;
+
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return false;
+    ok = posix_spawn_file_actions_adddup2(&actions, end, 0) == 0 &&
+         posix_spawn_file_actions_adddup2(&actions, end, 1) == 0 &&
+         posix_spawnp(&child->pid, argv[0], &actions, NULL, argv, environ) ==
+             0;
+    posix_spawn_file_actions_destroy(&actions);
+    return ok;
+}
+
+bool attn__child_start(attn__child *child, char *const argv[])
+{
+    int ends[2];
+    bool ok;
+
+    *child = (attn__child){.link = -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        return false;
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    ok = spawn(child, argv, ends[1]);
+    close(ends[1]);
+    if (!ok) {
+        close(ends[0]);
+        child->pid = 0;
+        return false;
+    }
+    child->link = ends[0];
+    return true;
+}
+
+static void say_end(int status, char *message, size_t size)
+{
+    if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
+        snprintf(message, size, "it was ended by signal %d (%s)",
+                 WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else if (WIFEXITED(status))
+        snprintf(message, size, "it ended itself with code %d",
+                 WEXITSTATUS(status));
+}
+
+/* A child that closed its link is given a moment to end by itself, so that
+ * its signal can be told. */
+static bool has_ended(pid_t pid, int *status)
+{
+    const struct timespec pause = {0, 2000000};
+
+    for (int tries = 0; tries < 50; tries++) {
+        if (waitpid(pid, status, WNOHANG) == pid)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+void attn__child_end(attn__child *child, char *message, size_t size)
+{
+    int status = 0;
+
+    if (child->pid <= 0)
+        return;
+    close(child->link);
+    if (!message || !has_ended(child->pid, &status)) {
+        kill(child->pid, SIGKILL);
+        while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    if (message)
+        say_end(status, message, size);
+    *child = (attn__child){.link = -1};
+}
+
+/* ------------------------------------------------------------------ link */
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static attn_outcome wait_for(const attn__child *child, short events,
+                             double until)
+{
+    struct pollfd p = {.fd = child->link, .events = events};
+
+    for (;;) {
+        const double left = until - now();
+        const int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
+
+        if (ready > 0)
+            return ATTN_ANSWERED;
+        if (ready == 0)
+            return ATTN_TIMED_OUT;
+        if (errno != EINTR)
+            return ATTN_CRASHED;
+    }
+}
+
+static attn_outcome send_all(const attn__child *child, const void *data,
+                             size_t size, double until)
+{
+    const char *bytes = data;
+
+    while (size > 0) {
+        const attn_outcome ready = wait_for(child, POLLOUT, until);
+        ssize_t n;
+
+        if (ready != ATTN_ANSWERED)
+            return ready;
+        n = send(child->link, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return ATTN_CRASHED;
+        if (n > 0) {
+            bytes += n;
+            size -= (size_t)n;
+        }
+    }
+    return ATTN_ANSWERED;
+}
+
+static attn_outcome receive_all(const attn__child *child, void *data,
+                                size_t size, double until)
+{
+    char *bytes = data;
+
+    while (size > 0) {
+        const attn_outcome ready = wait_for(child, POLLIN, until);
+        ssize_t n;
+
+        if (ready != ATTN_ANSWERED)
+            return ready;
+        n = recv(child->link, bytes, size, MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+            return ATTN_CRASHED;
+        if (n > 0) {
+            bytes += n;
+            size -= (size_t)n;
+        }
+    }
+    return ATTN_ANSWERED;
+}
+
+attn_outcome attn__child_send(attn__child *child, const attn__message *message,
+                              double seconds)
+{
+    const double until = now() + seconds;
+    const uint32_t length = (uint32_t)message->length;
+    attn_outcome outcome =
+        send_all(child, &length, sizeof length, until);
+
+    if (outcome == ATTN_ANSWERED)
+        outcome = send_all(child, message->data, message->length, until);
+    return outcome;
+}
+
+attn_outcome attn__child_receive(attn__child *child, attn__message *message,
+                                 double seconds)
+{
+    const double until = now() + seconds;
+    uint32_t length;
+    attn_outcome outcome =
+        receive_all(child, &length, sizeof length, until);
+
+    *message = (attn__message){0};
+    if (outcome != ATTN_ANSWERED)
+        return outcome;
+    if (length > MOST_BYTES)
+        return ATTN_CRASHED;
+    message->data = attn__alloc(length);
+    if (!message->data)
+        return ATTN_CRASHED;
+    message->length = length;
+    outcome = receive_all(child, message->data, length, until);
+    if (outcome != ATTN_ANSWERED)
+        attn__message_free(message);
+    return outcome;
+}
+
+/* -------------------------------------------------------------- messages */
+
+void attn__message_free(attn__message *message)
+{
+    attn__free(message->data);
+    *message = (attn__message){0};
+}
+
+bool attn__append(attn__message *message, const void *data, size_t size)
+{
+    unsigned char *grown =
+        attn__realloc_array(message->data, message->length + size + 1, 1);
+
+    if (!grown)
+        return false;
+    if (size > 0)
+        memcpy(grown + message->length, data, size);
+    message->data = grown;
+    message->length += size;
+    return true;
+}
+
+bool attn__take(attn__message *message, void *data, size_t size)
+{
+    if (size > message->length - message->at)
+        return false;
+    if (size > 0)
+        memcpy(data, message->data + message->at, size);
+    message->at += size;
+    return true;
+}
+
+bool attn__take_text(attn__message *message, char *text, size_t size)
+{
+    uint32_t length;
+
+    if (!attn__take(message, &length, sizeof length) ||
+        length > message->length - message->at)
+        return false;
+    snprintf(text, size, "%.*s", (int)length,
+             (const char *)message->data + message->at);
+    message->at += length;
+    return true;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls into bytes, bytes into answers. */
+#include "subject/protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/checked.h"
+
+/* ------------------------------------------------------------------ call */
+
+/* Elements from the tensor's first to its last, whatever its strides; the
+ * doctor's views have none that are negative. */
+static uint64_t extent(const attn_input *t)
+{
+    int64_t last = 0;
+
+    for (int32_t a = 0; a < t->rank; a++) {
+        if (t->shape[a] == 0)
+            return 0;
+        last += (t->shape[a] - 1) * t->stride[a];
+    }
+    return (uint64_t)last + 1;
+}
+
+static bool encode_tensor(attn__message *m, const attn_input *t)
+{
+    const unsigned char head[2] = {(unsigned char)t->dtype,
+                                   (unsigned char)t->rank};
+    const uint64_t count = extent(t);
+    const size_t rank = (size_t)t->rank;
+
+    return attn__append(m, head, 2) &&
+           attn__append(m, t->shape, rank * sizeof t->shape[0]) &&
+           attn__append(m, t->stride, rank * sizeof t->stride[0]) &&
+           attn__append(m, &count, sizeof count) &&
+           attn__append(m, t->data, count * attn_dtype_size(t->dtype));
+}
+
+static bool encode_text(attn__message *m, const char *text)
+{
+    const uint32_t length = (uint32_t)strlen(text);
+
+    return attn__append(m, &length, sizeof length) &&
+           attn__append(m, text, length);
+}
+
+static bool encode_value(attn__message *m, const attn_value *v)
+{
+    const unsigned char kind = (unsigned char)v->kind;
+    const unsigned char yes = v->integer[0] != 0;
+
+    if (!attn__append(m, &v->parameter, sizeof v->parameter) ||
+        !attn__append(m, &kind, 1))
+        return false;
+    switch (v->kind) {
+    case ATTN_VALUE_TENSOR:
+        return encode_tensor(m, &v->tensor);
+    case ATTN_VALUE_REAL:
+        return attn__append(m, &v->real, sizeof v->real);
+    case ATTN_VALUE_INTEGER:
+        return attn__append(m, &v->integer[0], sizeof v->integer[0]);
+    case ATTN_VALUE_BOOLEAN:
+        return attn__append(m, &yes, 1);
+    case ATTN_VALUE_PAIR:
+        return attn__append(m, v->integer, sizeof v->integer);
+    case ATTN_VALUE_TEXT:
+        return encode_text(m, v->text);
+    default:
+        return true;
+    }
+}
+
+bool attn__encode_call(attn__message *m, const attn_value *values, int32_t n)
+{
+    const uint32_t count = (uint32_t)n;
+    bool ok;
+
+    *m = (attn__message){0};
+    ok = attn__append(m, &count, sizeof count);
+    for (int32_t x = 0; ok && x < n; x++)
+        ok = encode_value(m, &values[x]);
+    if (!ok)
+        attn__message_free(m);
+    return ok;
+}
+
+/* ---------------------------------------------------------------- answer */
+
+static bool decode_result(attn__message *m, attn_result *r)
+{
+    unsigned char head[2];
+
+    if (!attn__take(m, head, 2) || head[1] > ATTN_RESULT_MAX_RANK ||
+        head[0] > ATTN_I64)
+        return false;
+    r->dtype = (attn_dtype)head[0];
+    r->rank = head[1];
+    r->count = 1;
+    for (int32_t a = 0; a < r->rank; a++) {
+        if (!attn__take(m, &r->shape[a], sizeof r->shape[a]) ||
+            r->shape[a] < 0 ||
+            !attn__mul_i64(r->count, r->shape[a], &r->count))
+            return false;
+    }
+    if ((uint64_t)r->count > (m->length - m->at) / sizeof *r->data)
+        return false;
+    r->data = attn__alloc((size_t)r->count * sizeof *r->data);
+    return r->data &&
+           attn__take(m, r->data, (size_t)r->count * sizeof *r->data);
+}
+
+static bool decode_results(attn__message *m, attn_answer *a)
+{
+    uint32_t n;
+
+    if (!attn__take(m, &a->seconds, sizeof a->seconds) ||
+        !attn__take(m, &a->mutated, sizeof a->mutated) ||
+        !attn__take(m, &n, sizeof n) || n > ATTN_RESULTS_MAX)
+        return false;
+    for (uint32_t x = 0; x < n; x++) {
+        a->n_results++;
+        if (!decode_result(m, &a->results[x]))
+            return false;
+    }
+    if (!(a->seconds >= 0 && a->seconds < 1e6))
+        a->seconds = 0;
+    return true;
+}
+
+attn_outcome attn__decode_answer(attn__message *m, attn_answer *a)
+{
+    char letter = '\0';
+
+    attn__take(m, &letter, 1);
+    if (letter == 'A' && decode_results(m, a))
+        return ATTN_ANSWERED;
+    for (int32_t x = 0; x < a->n_results; x++)
+        attn__free(a->results[x].data);
+    a->n_results = 0;
+    if (letter == 'R' &&
+        attn__take_text(m, a->message, sizeof a->message))
+        return ATTN_RAISED;
+    snprintf(a->message, sizeof a->message,
+             "its answer does not follow the protocol");
+    return ATTN_CRASHED;
+}

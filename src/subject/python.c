@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A Python function as a subject: `python3 -c child.py FILE FUNCTION`. After
+ * a crash or a timeout the next call starts a new child; after three the
+ * subject is lost. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/alloc.h"
+#include "core/diag.h"
+#include "subject/open.h"
+#include "subject/protocol.h"
+
+#include "subject/child_py.h"
+
+enum { MOST_PARAMETERS = 64, MOST_ENDS = 3 };
+
+typedef struct python {
+    attn_subject subject;
+    attn_parameter parameters[MOST_PARAMETERS];
+    char names[MOST_PARAMETERS][64], defaults[MOST_PARAMETERS][64];
+    char words[4096];
+    char *file, *function, *python, *name;
+    double timeout;
+    attn__child child;
+    int ends; /* how often it crashed or hung */
+} python;
+
+/* ----------------------------------------------------------------- hello */
+
+static bool read_hello(python *p, attn__message *m)
+{
+    uint32_t n;
+
+    if (!attn__take(m, &n, sizeof n) || n > MOST_PARAMETERS)
+        return false;
+    for (uint32_t x = 0; x < n; x++) {
+        unsigned char optional;
+
+        if (!attn__take_text(m, p->names[x], sizeof p->names[x]) ||
+            !attn__take(m, &optional, 1) ||
+            !attn__take_text(m, p->defaults[x], sizeof p->defaults[x]))
+            return false;
+        p->parameters[x] = (attn_parameter){
+            .name = p->names[x],
+            .optional = optional,
+            .fallback = optional ? p->defaults[x] : NULL,
+        };
+    }
+    p->subject.parameters = p->parameters;
+    p->subject.n_parameters = (int32_t)n;
+    p->subject.words = p->words;
+    return attn__take_text(m, p->words, sizeof p->words);
+}
+
+/* Start the child and hear its hello. On failure `message` has the reason. */
+static bool start(python *p, char *message, size_t size)
+{
+    char *argv[] = {p->python, "-c", (char *)attn__child_py, p->file,
+                    p->function, NULL};
+    attn__message m;
+    attn_outcome outcome;
+    char letter = '\0';
+    bool ok = false;
+
+    snprintf(message, size, "%s cannot be started", p->python);
+    if (!attn__child_start(&p->child, argv))
+        return false;
+    snprintf(message, size, "%s did not answer", p->python);
+    outcome = attn__child_receive(&p->child, &m, p->timeout + 20);
+    if (outcome != ATTN_ANSWERED) {
+        attn__child_end(&p->child, message, size);
+        return false;
+    }
+    attn__take(&m, &letter, 1);
+    if (letter == 'H')
+        ok = read_hello(p, &m);
+    else if (letter == 'E')
+        attn__take_text(&m, message, size);
+    attn__message_free(&m);
+    if (!ok)
+        attn__child_end(&p->child, NULL, 0);
+    return ok;
+}
+
+/* ------------------------------------------------------------------ call */
+
+static attn_outcome converse(python *p, attn__message *call,
+                             attn_answer *answer)
+{
+    attn__message m = {0};
+    attn_outcome outcome =
+        attn__child_send(&p->child, call, p->timeout);
+
+    if (outcome == ATTN_ANSWERED)
+        outcome = attn__child_receive(&p->child, &m, p->timeout);
+    if (outcome == ATTN_ANSWERED)
+        outcome = attn__decode_answer(&m, answer);
+    attn__message_free(&m);
+    return outcome;
+}
+
+static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
+                         attn_answer *answer)
+{
+    python *p = ctx;
+    attn__message m;
+    attn_outcome outcome;
+
+    if (p->ends >= MOST_ENDS) {
+        snprintf(answer->message, sizeof answer->message,
+                 "it crashed or hung %d times", p->ends);
+        return ATTN_LOST;
+    }
+    if (p->child.pid <= 0 &&
+        !start(p, answer->message, sizeof answer->message))
+        return ATTN_LOST;
+    if (!attn__encode_call(&m, values, n))
+        return ATTN_LOST;
+    outcome = converse(p, &m, answer);
+    attn__message_free(&m);
+    if (outcome == ATTN_CRASHED || outcome == ATTN_TIMED_OUT) {
+        p->ends++;
+        if (outcome == ATTN_TIMED_OUT)
+            snprintf(answer->message, sizeof answer->message,
+                     "no answer within %g s", p->timeout);
+        attn__child_end(&p->child,
+                        outcome == ATTN_CRASHED ? answer->message : NULL,
+                        sizeof answer->message);
+    }
+    return outcome;
+}
+
+/* ------------------------------------------------------------ open, close */
+
+static void close_python(void *ctx)
+{
+    python *p = ctx;
+
+    attn__child_end(&p->child, NULL, 0);
+    attn__free(p->file);
+    attn__free(p->function);
+    attn__free(p->python);
+    attn__free(p->name);
+    attn__free(p);
+}
+
+attn_status attn__open_python(const char *what, size_t colon,
+                              const attn_subject_options *options,
+                              attn__opened *opened, attn_diag *diag)
+{
+    python *p = attn__calloc(1, sizeof *p);
+    char message[160];
+
+    if (!p)
+        return attn__fail(diag, ATTN_E_NOMEM, "subject", "out of memory");
+    p->name = attn__strdup(what);
+    p->file = attn__strdup(what);
+    p->function = attn__strdup(what + colon + 1);
+    p->python = attn__strdup(options->python ? options->python : "python3");
+    p->timeout = options->timeout;
+    if (!p->name || !p->file || !p->function || !p->python) {
+        close_python(p);
+        return attn__fail(diag, ATTN_E_NOMEM, "subject", "out of memory");
+    }
+    p->file[colon] = '\0';
+    p->subject = (attn_subject){.name = p->name, .ctx = p, .call = call};
+    if (!start(p, message, sizeof message)) {
+        attn__fail(diag, ATTN_E_IO, "subject", "%s: %s", what, message);
+        close_python(p);
+        return ATTN_E_IO;
+    }
+    *opened = (attn__opened){.subject = p->subject, .close = close_python};
+    return ATTN_OK;
+}
