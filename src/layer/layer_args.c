@@ -3,7 +3,7 @@
  * What a call brings against its plan, as a table: each tensor with its shape,
  * its type and whether it must be there. What shapes the scores is checked by
  * attention itself, before it writes anything. */
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
  *
  * x, o and d_y are (batch, len, width); products with a transpose on the left
  * sum over batch and len, in that order. */
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 /* 1 in every type, as the matrix of ones that sums columns. */
 static attn_input ones(attn_dtype dtype, int64_t batch, int64_t len)

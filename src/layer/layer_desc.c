@@ -3,7 +3,7 @@
  * The layer's descriptor and plan: defaults, and every rule beyond those of
  * the attention inside it. */
 #include "core/checked.h"
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 #include <math.h>
 #include <string.h>

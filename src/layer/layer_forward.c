@@ -4,7 +4,7 @@
  * the caller's memory sees is attention's outputs, and attention checks before
  * it writes. */
 #include "core/element.h"
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 #include <string.h>
 

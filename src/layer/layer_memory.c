@@ -3,7 +3,7 @@
  * The workspace of a layer: one function counts its bytes and hands out its
  * pieces, so that the two cannot disagree. */
 #include "core/checked.h"
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * The steps that forward and backward share: starting a run, one product, one
  * rotation, and from x to o. */
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 attn_status attn__layer_start(const attn_layer_plan *plan,
                               const attn_layer_args *args,

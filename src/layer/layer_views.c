@@ -2,7 +2,7 @@
  *
  * The same memory seen otherwise: weights transposed or cut out of a packed
  * matrix, heads side by side or apart. */
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 #include <string.h>
 

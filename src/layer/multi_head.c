@@ -2,7 +2,7 @@
  *
  * The one-call forms: plan, a workspace, a pool, run, and all freed again. */
 #include "core/alloc.h"
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 typedef attn_status run_pass(const attn_layer_plan *, const attn_layer_args *,
                              const attn_exec *, attn_diag *);

@@ -9,7 +9,7 @@
  * (Zhang and Sennrich 2019; over q and k: Henry et al. 2020.) Rows are few
  * beside the products around them, so plain loops on one thread do. */
 #include "core/element.h"
-#include "layer/layer.h"
+#include "layer/layer_steps.h"
 
 #include <math.h>
 #include <string.h>

@@ -39,7 +39,8 @@ UNIT(shapes_read_as_tuples)
 UNIT(a_shape_is_exact)
 {
     const int64_t shape[] = {2, 3};
-    const attn_input fits = VIEW(2, 3), longer = VIEW(2, 4), more = VIEW(1, 2, 3);
+    const attn_input fits = VIEW(2, 3), longer = VIEW(2, 4);
+    const attn_input more = VIEW(1, 2, 3);
     attn_diag diag;
 
     assert_int_equal(attn__check_shape(&fits, "t", 2, shape, &diag), ATTN_OK);

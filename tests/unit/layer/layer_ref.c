@@ -25,8 +25,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers and the deviations of their errors; (batch, heads, len, dim) or (batch, len,
- * width). */
+/* Numbers and the deviations of their errors; (batch, heads, len, dim) or
+ * (batch, len, width). */
 typedef struct field {
     double *v, *e;
 } field;
@@ -304,8 +304,9 @@ static void attention_deviations(const reference *r,
     for (int64_t row = 0; row < d->batch * d->heads_q * d->len_q; row++) {
         const int64_t b = row / d->len_q / d->heads_q;
         const int64_t h = row / d->len_q % d->heads_q;
-        const int64_t v_at = (b * d->heads_kv + h / (d->heads_q / d->heads_kv)) *
-                             d->len_k * d->dim_v;
+        const int64_t kv_head = h / (d->heads_q / d->heads_kv);
+        const int64_t v_at =
+            (b * d->heads_kv + kv_head) * d->len_k * d->dim_v;
 
         row_deviations(r, p, q, k, weights + row * d->len_k, b, h,
                        row % d->len_q, e_s);

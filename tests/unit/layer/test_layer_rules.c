@@ -278,7 +278,8 @@ UNIT(plans_and_workspaces)
     const call first = FWD;
 
     memset(&plan, 0, sizeof plan);
-    assert_int_equal(attn_layer_plan_init(NULL, &first.desc, &diag), ATTN_E_ARG);
+    assert_int_equal(attn_layer_plan_init(NULL, &first.desc, &diag),
+                     ATTN_E_ARG);
     assert_int_equal(attn_layer_plan_init(&plan, NULL, &diag), ATTN_E_ARG);
     assert_int_equal(attn_layer_forward(&plan, &first.args, &first.exec, &diag),
                      ATTN_E_ARG);

@@ -3,8 +3,8 @@
  * Inside the layer: what a plan's bytes mean, the memory of one run, and the
  * steps between the public calls and attn.h. Only the public interface of the
  * core does arithmetic on whole tensors; the norm is the layer's own. */
-#ifndef ATTN_LAYER_LAYER_H
-#define ATTN_LAYER_LAYER_H
+#ifndef ATTN_LAYER_STEPS_H
+#define ATTN_LAYER_STEPS_H
 
 #include "attn_layer.h"
 #include "core/diag.h"
