@@ -16,12 +16,14 @@ from ._attention import (Gradients, attention, attention_backward,
                          attention_vjp, dropout_mask, merge, weights)
 from ._cache import KVCache, decode
 from ._info import info
+from ._layer import LayerGradients, multi_head, multi_head_vjp
 from ._rope import rope, rope_backward, rope_frequencies
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Gradients", "KVCache", "attention", "attention_backward",
-    "attention_vjp", "decode", "dropout_mask", "info", "merge", "rope",
-    "rope_backward", "rope_frequencies", "weights",
+    "Gradients", "KVCache", "LayerGradients", "attention",
+    "attention_backward", "attention_vjp", "decode", "dropout_mask", "info",
+    "merge", "multi_head", "multi_head_vjp", "rope", "rope_backward",
+    "rope_frequencies", "weights",
 ]

@@ -78,35 +78,47 @@ private:
     size_t size_;
 };
 
-/* Plan and run one pass; `call` gets the plan, the exec and the diag. */
+/* Run `call` with the exec it needs, and without the interpreter's lock. */
 template <class Call>
-void run(const problem &p, attn_pass pass, Call call)
+void execute(int64_t threads, const attn_workspace &need, attn_pass pass,
+             Call call)
 {
-    attn_plan plan;
-    attn_diag diag;
-    attn_workspace need;
+    const workspace memory(need);
     attn_exec exec;
+    attn_diag diag;
+    attn_status status;
 
-    check(attn_plan_init(&plan, &p.desc, &diag), diag);
     attn_exec_init(&exec);
-    exec.threads = p.threads ? p.threads : all_threads();
-    check(attn_plan_workspace(&plan, pass, exec.threads, &need, &diag), diag);
-    workspace memory(need);
-
+    exec.threads = threads;
     memory.give(&exec);
-    if (exec.threads > 1) {
+    if (threads > 1) {
         exec.ctx = pool();
         exec.parallel_for = exec.ctx ? attn_pool_parallel_for : nullptr;
     }
-    attn_status status;
     {
         nb::gil_scoped_release unlocked;
 
-        status = call(&plan, &exec, &diag);
+        status = call(&exec, &diag);
     }
     if (pass == ATTN_FORWARD && std::strcmp(diag.field, "o") == 0)
-        std::strcpy(diag.field, "out");
+        std::strcpy(diag.field, "out"); /* as Python spells it there */
     check(status, diag);
+}
+
+/* Plan and run one pass of attention. */
+template <class Call>
+void run(const problem &p, attn_pass pass, Call call)
+{
+    const int64_t threads = p.threads ? p.threads : all_threads();
+    attn_plan plan;
+    attn_workspace need;
+    attn_diag diag;
+
+    check(attn_plan_init(&plan, &p.desc, &diag), diag);
+    check(attn_plan_workspace(&plan, pass, threads, &need, &diag), diag);
+    execute(threads, need, pass, [&](attn_exec *exec, attn_diag *said) {
+        return call(&plan, exec, said);
+    });
 }
 
 } // namespace binding

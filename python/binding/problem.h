@@ -108,6 +108,9 @@ struct problem {
 
     problem(nb::handle q_array, nb::handle k_array, nb::handle v_array,
             nb::handle keywords, nb::handle table);
+    /* Of a layer, which makes its own q, k and v. */
+    problem() { attn_args_init(&args); }
+    void apply(nb::handle *words, nb::handle table);
 
     /* Axes of a result as q is: (..., last) in q's layout. */
     void shape_like_q(int64_t last, int64_t *shape) const
@@ -341,6 +344,30 @@ inline void problem::take_causal(nb::handle causal)
              static_cast<long long>(desc.len_k));
 }
 
+/* The keywords one by one, borrowed from the caller's tuple. */
+inline void borrow_words(nb::handle keywords, nb::handle *words)
+{
+    if (PyTuple_GET_SIZE(keywords.ptr()) != N_KEYWORDS)
+        throw nb::value_error("the keywords are not those of this build");
+    for (int i = 0; i < N_KEYWORDS; i++)
+        words[i] = PyTuple_GET_ITEM(keywords.ptr(), i);
+}
+
+/* Everything but q, k and v, into a descriptor that has its sizes. */
+inline void problem::apply(nb::handle *words, nb::handle table)
+{
+    take_arrays(words, table);
+    if (varlen) {
+        desc.len_q = longest(args.cu_seqlens_q);
+        desc.len_k = longest(args.cu_seqlens_k);
+    }
+    if (paged)
+        desc.len_k = args.kv.k.shape[2] * block_table.view.shape[1];
+    take_numbers(words);
+    take_window(words[WINDOW]);
+    take_causal(words[CAUSAL]);
+}
+
 inline problem::problem(nb::handle q_array, nb::handle k_array,
                         nb::handle v_array, nb::handle keywords,
                         nb::handle table)
@@ -348,10 +375,7 @@ inline problem::problem(nb::handle q_array, nb::handle k_array,
     static const char *const layouts[] = {"bhsd", "bshd"};
     nb::handle words[N_KEYWORDS];
 
-    if (PyTuple_GET_SIZE(keywords.ptr()) != N_KEYWORDS)
-        throw nb::value_error("the keywords are not those of this build");
-    for (int i = 0; i < N_KEYWORDS; i++)
-        words[i] = PyTuple_GET_ITEM(keywords.ptr(), i);
+    borrow_words(keywords, words);
     attn_args_init(&args);
     varlen = !words[CU_SEQLENS_Q].is_none();
     paged = !table.is_none();
@@ -370,16 +394,7 @@ inline problem::problem(nb::handle q_array, nb::handle k_array,
         desc.batch = std::max<int64_t>(args.cu_seqlens_q.shape[0] - 1, 0);
         desc.total_q = tq.shape[0];
     }
-    take_arrays(words, table);
-    if (varlen) {
-        desc.len_q = longest(args.cu_seqlens_q);
-        desc.len_k = longest(args.cu_seqlens_k);
-    }
-    if (paged)
-        desc.len_k = tk.shape[2] * block_table.view.shape[1];
-    take_numbers(words);
-    take_window(words[WINDOW]);
-    take_causal(words[CAUSAL]);
+    apply(words, table);
 }
 
 } // namespace binding
