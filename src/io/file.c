@@ -2,6 +2,7 @@
  *
  * Opening a file of any known format. A new format is one file with an
  * attn__reader and one row of the table below. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,6 +15,18 @@ static const attn__reader *const readers[] = {
     &attn__npy_reader,
     &attn__npz_reader,
 };
+
+size_t attn_file_formats(char *text, size_t size)
+{
+    size_t n = 0;
+
+    for (size_t r = 0; r < sizeof readers / sizeof readers[0]; r++)
+        if (readers[r]->load)
+            n += (size_t)snprintf(text && n < size ? text + n : NULL,
+                                  n < size ? size - n : 0, "%s%s",
+                                  n > 0 ? " " : "", readers[r]->format);
+    return n;
+}
 
 /* The file name without folders and without the last extension. */
 static char *stem_of(const char *path)

@@ -30,7 +30,8 @@ typedef struct attn__reader {
     /* Fill file->entries, file->n and file->state. On failure close is
      * called all the same. */
     attn_status (*open)(attn_file *file, attn_diag *diag);
-    /* Fill `array`, all zeros when called. On failure the caller frees it. */
+    /* Fill `array`, all zeros when called. On failure the caller frees it.
+     * NULL for a format that this build refuses (npz_absent.c). */
     attn_status (*load)(attn_file *file, int64_t index, attn_array *array,
                         attn_diag *diag);
     /* Free file->state. */

@@ -18,6 +18,7 @@
 #define CENTRAL_SIZE 46
 #define LOCAL_SIZE 30
 #define EXTRA_ZIP64 0x0001u
+#define ZIP_VERSION 63
 
 /* The narrow fields of a header that a ZIP64 extra field can replace. */
 typedef struct wide_fields {
@@ -128,6 +129,9 @@ static attn_status take_name(const uint8_t *text, size_t n, unsigned flags,
  * as its method can have. */
 static attn_status check_kind(const attn__zip_member *m, attn_diag *diag)
 {
+    ATTN__REQUIRE(m->needs <= ZIP_VERSION, diag, ATTN_E_UNSUPPORTED, m->name,
+                  "needs version %d.%d of ZIP; up to 6.3 is read",
+                  m->needs / 10, m->needs % 10);
     ATTN__REQUIRE(!(m->flags & ATTN__ZIP_ENCRYPTED), diag, ATTN_E_UNSUPPORTED,
                   m->name, "is encrypted");
     ATTN__REQUIRE(!(m->flags & ~ATTN__ZIP_KNOWN_FLAGS), diag,
@@ -166,6 +170,7 @@ static attn_status parse_central(const uint8_t *p, size_t left,
     *used = CENTRAL_SIZE + n_name + n_extra + attn__get16(p + 32);
     ATTN__REQUIRE(*used <= left, diag, ATTN_E_FORMAT, "file",
                   "a record exceeds the archive's directory");
+    m->needs = p[6];
     m->flags = attn__get16(p + 8);
     m->method = attn__get16(p + 10);
     m->crc = attn__get32(p + 16);

@@ -18,6 +18,7 @@ typedef struct attn__zip_member {
     char *name; /* terminated; plain UTF-8; no path out of its folder */
     uint32_t crc;
     uint16_t flags, method;
+    uint8_t needs; /* ten times the version of ZIP */
     int64_t packed, size; /* bytes in the file, and unpacked */
     int64_t begin, end;   /* of local header and data in the file */
 } attn__zip_member;

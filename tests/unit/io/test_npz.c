@@ -140,6 +140,8 @@ static const struct {
     {"marked as UTF-8", &plain, BOTH, LOCAL_FLAGS, CENTRAL_FLAGS, 2, 0x0800,
      ATTN_OK},
     {"flags differ", &plain, LOCAL, LOCAL_FLAGS, 0, 2, 0x0800, ATTN_E_FORMAT},
+    {"a later ZIP", &plain, CENTRAL, 6, 0, 2, 64, ATTN_E_UNSUPPORTED},
+    {"the latest ZIP", &plain, CENTRAL, 6, 0, 2, 63, ATTN_OK},
     {"bzip2", &plain, BOTH, LOCAL_METHOD, CENTRAL_METHOD, 2, 12,
      ATTN_E_UNSUPPORTED},
     {"methods differ", &plain, LOCAL, LOCAL_METHOD, 0, 2, 8, ATTN_E_FORMAT},
