@@ -74,6 +74,9 @@ typedef struct attn_file attn_file;
 ATTN_API attn_status attn_file_open(const char *path, attn_file **file,
                                     attn_diag *diag);
 ATTN_API void attn_file_close(attn_file *file);
+/* The formats that this build reads, as snprintf: "npy npz". Archives need
+ * libzip when it is built. */
+ATTN_API size_t attn_file_formats(char *text, size_t size);
 /* "npy" or "npz". */
 ATTN_API const char *attn_file_format(const attn_file *file);
 ATTN_API int64_t attn_file_count(const attn_file *file);
