@@ -377,8 +377,10 @@ static void dkv_accumulate(const attn__problem *p, const attn__unit *u,
 static void dkv_store(const attn__problem *p, const attn__target *out,
                       const attn__unit *u, const REAL *acc, int64_t dim)
 {
-    const int64_t start = attn__sequence_of(p, u->b).k_start;
-    const int64_t first = p->block_table.data ? u->page : u->b;
+    const bool paged = p->block_table.data;
+    /* A page is nobody's: there may be no sequence at all. */
+    const int64_t start = paged ? 0 : attn__sequence_of(p, u->b).k_start;
+    const int64_t first = paged ? u->page : u->b;
 
     for (int64_t j = u->key0; j < u->key1; j++) {
         ELEM *row = (ELEM *)(void *)out->data + first * out->stride[0] +

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# make_fuzz_seeds: the first files of tests/fuzz/corpus, small ones of each
+# kind that the readers know. Needs numpy: .venv/bin/python tools/make_fuzz_...
+
+import io
+import os
+import random
+import zipfile
+
+import numpy
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+CORPUS = os.path.join(ROOT, "tests", "fuzz", "corpus")
+
+ARRAYS = {
+    "f4": numpy.arange(6, dtype="<f4").reshape(2, 3),
+    "big": numpy.arange(4, dtype=">f8"),
+    "half": numpy.ones((1, 2), "<f2"),
+    "fortran": numpy.asfortranarray(numpy.arange(6, dtype="i2").reshape(2, 3)),
+    "flags": numpy.array([True, False]),
+    "words": numpy.array(["it", "animal"]),
+    "bytes": numpy.array([b"ab", b"c"]),
+    "void": numpy.zeros(2, "V2"),
+    "scalar": numpy.array(1.5),
+    "empty": numpy.zeros((0, 3), "<i8"),
+}
+
+
+def save(folder, name, data):
+    os.makedirs(os.path.join(CORPUS, folder), exist_ok=True)
+    with open(os.path.join(CORPUS, folder, name), "wb") as file:
+        file.write(data)
+
+
+def npy(array, version=None):
+    buffer = io.BytesIO()
+    numpy.lib.format.write_array(buffer, array, version)
+    return buffer.getvalue()
+
+
+def npz(names, method, zip64=False):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name in names:
+            with archive.open(zipfile.ZipInfo(name + ".npy"), "w",
+                              force_zip64=zip64) as member:
+                member.write(npy(ARRAYS[name]))
+    return buffer.getvalue()
+
+
+def main():
+    for name, array in ARRAYS.items():
+        save("npy", name + "_seed", npy(array))
+    save("npy", "version2_seed", npy(ARRAYS["f4"], (2, 0)))
+    save("npy", "version3_seed", npy(ARRAYS["words"], (3, 0)))
+    save("npz", "stored_seed", npz(["f4", "words"], zipfile.ZIP_STORED))
+    save("npz", "zip64_seed", npz(["f4"], zipfile.ZIP_STORED, True))
+    save("npz", "deflated_seed", npz(["f4", "flags"], zipfile.ZIP_DEFLATED))
+    save("npz", "none_seed", npz([], zipfile.ZIP_STORED))
+    # Calls are read from bytes of any kind; zeros are the plainest call.
+    generator = random.Random(1)
+    for i in range(8):
+        save("call", f"random{i}_seed", generator.randbytes(120))
+    save("call", "plain_seed", bytes([0, 0, 1, 2, 1, 0, 9, 70, 8, 8]))
+
+
+if __name__ == "__main__":
+    main()
