@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attn_io.h"
+#include "attn_picture.h"
 #include "print_arrays.h"
 #include "words.h"
 
@@ -56,25 +57,29 @@ static int info_machine(bool json)
     const uint32_t v = attn_version();
     char *cpu = text_of(attn_cpu_describe);
     char *kernels = text_of(attn_kernels_describe);
+    char *reads = text_of(attn_file_formats);
     int code = CLI_OK;
 
-    if (!cpu || !kernels) {
+    if (!cpu || !kernels || !reads) {
         code = cli_no_memory();
     } else if (json) {
         printf("{\"version\": \"%u.%u.%u\", \"cpu\": ", (unsigned)(v >> 16),
                (unsigned)(v >> 8 & 0xff), (unsigned)(v & 0xff));
         cli_json_string(cpu);
-        printf(", \"level\": \"%s\", \"kernels\": ",
-               attn_isa_name(attn_cpu_isa()));
+        printf(", \"level\": \"%s\", \"reads\": \"%s\", \"draws\": \"%s\", "
+               "\"kernels\": ",
+               attn_isa_name(attn_cpu_isa()), reads, attn_picture_formats());
         json_lines(kernels);
         puts("}");
     } else {
-        printf("attn %u.%u.%u\n%s\nlevel in use: %s\n\n%s",
+        printf("attn %u.%u.%u\n%s\nlevel in use: %s\nreads: %s\ndraws: "
+               "%s\n\n%s",
                (unsigned)(v >> 16), (unsigned)(v >> 8 & 0xff),
-               (unsigned)(v & 0xff), cpu, attn_isa_name(attn_cpu_isa()),
-               kernels);
+               (unsigned)(v & 0xff), cpu, attn_isa_name(attn_cpu_isa()), reads,
+               attn_picture_formats(), kernels);
     }
     free(cpu);
+    free(reads);
     free(kernels);
     return code;
 }

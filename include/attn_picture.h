@@ -92,6 +92,10 @@ typedef struct attn_figure {
     const char *value;                  /* what the colours measure */
 } attn_figure;
 
+/* What this build writes: "svg png", or "svg" where it had no libpng; then PNG
+ * is E_UNSUPPORTED, and so is an SVG of cells too small for rectangles. */
+ATTN_API const char *attn_picture_formats(void);
+
 /* All fields at their defaults, with the caller's n panels. */
 ATTN_API void attn_figure_init(attn_figure *figure, const attn_panel *panels,
                                int64_t n);

@@ -8,7 +8,13 @@
 #include <png.h>
 #include <setjmp.h>
 
+#include "attn_picture.h"
 #include "core/alloc.h"
+
+const char *attn_picture_formats(void)
+{
+    return "svg png";
+}
 
 typedef struct job {
     const attn__png_source *source;
