@@ -95,10 +95,10 @@ static int set_timeout(void *target, const char *name, const char *value)
 }
 
 static const cli_option table[] = {
-    {"expect", "[=WORDS]",
+    {"expect", "=WORDS",
      "what it is meant to compute, as in\n"
      "causal=bottom_right,window=2:0,mask_true=keep\n"
-     "(empty: the defaults); without it: find out",
+     "(empty: the defaults); without it, find out",
      set_expect},
     {"kind", "=KIND",
      "attention, multi_head, rope, softmax, backward,\n"

@@ -185,11 +185,15 @@ bool attn__ask(attn__binding *b, attn__question *q, attn__view view,
     if (!own.failed) {
         q->outcome = b->subject->call(b->subject->ctx, call.values, call.n,
                                       &answer);
-        q->mutated = q->outcome == ATTN_ANSWERED ? answer.mutated : 0;
+        q->mutated = 0;
+        for (int x = 0; q->outcome == ATTN_ANSWERED && x < call.n; x++) {
+            if (answer.mutated & UINT32_C(1) << (x & 31))
+                q->mutated |= UINT32_C(1) << (call.values[x].parameter & 31);
+        }
         q->seconds = answer.seconds;
         q->dtype = answer.n_results > 0 ? answer.results[0].dtype : ATTN_NONE;
         b->seconds += answer.seconds;
-        b->calls++;
+        q->number = b->calls++;
         q->refusal = attn__arena_text(arena, "%s", answer.message);
         if (q->outcome == ATTN_ANSWERED) {
             take(b, q, &answer, arena);

@@ -139,6 +139,42 @@ attn__question *attn__compose_mask(attn__interview *in, const char *title,
     return in->arena->failed ? NULL : q;
 }
 
+/* The first n numbers of x, over and over, `count` in all. */
+static double *repeated(attn__interview *in, const double *x, int64_t n,
+                        int64_t count)
+{
+    double *y = attn__arena_doubles(in->arena, count);
+
+    for (int64_t e = 0; y && e < count; e++)
+        y[e] = x[e % n];
+    return y;
+}
+
+attn__question *attn__same_for_all(attn__interview *in,
+                                   const attn__question *question)
+{
+    attn__question *q = attn__arena_take(in->arena, 1, sizeof *q);
+    const attn__sizes *n = &question->n;
+    const int64_t pairs = n->len_q * n->len_k;
+    unsigned char *mask;
+
+    if (!q)
+        return NULL;
+    *q = *question;
+    q->k = repeated(in, q->k, n->len_k * n->dim_qk, attn__count_k(n));
+    q->v = repeated(in, q->v, n->len_k * n->dim_v, attn__count_v(n));
+    if (q->mask && q->mask_shape[2] == n->len_q) {
+        mask = attn__arena_take(in->arena, attn__count_pairs(n), 1);
+        for (int64_t e = 0; mask && e < attn__count_pairs(n); e++)
+            mask[e] = q->mask[e % pairs];
+        q->mask = mask;
+        memcpy(q->mask_shape,
+               (int64_t[]){n->batch, n->heads_q, n->len_q, n->len_k},
+               sizeof q->mask_shape);
+    }
+    return in->arena->failed ? NULL : q;
+}
+
 bool attn__put(attn__interview *in, attn__question *q)
 {
     if (!attn__ask(in->binding, q, VIEW_PLAIN, in->arena))

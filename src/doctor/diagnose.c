@@ -7,7 +7,7 @@
 
 #include "doctor/exam.h"
 
-enum { MAX_MEANINGS = 64 };
+enum { MAX_MEANINGS = 96 };
 
 typedef struct trial {
     attn__exam *exam;
@@ -97,8 +97,8 @@ void attn__judge(attn__exam *exam, attn__attempt *attempt)
     const attn__tier second = first < TIER_F32 ? TIER_F32 : first;
     trial t = {.exam = exam, .attempt = attempt};
 
-    t.n = attn__list_meanings(exam, &attempt->binding, t.meanings,
-                              MAX_MEANINGS);
+    attn__sort_questions(attempt->interview);
+    t.n = attn__list_meanings(exam, attempt, t.meanings, MAX_MEANINGS);
     attempt->state = STATE_UNEXPLAINED;
     if (is_right(&t, first) || is_explained(&t, first, 1, false))
         return;

@@ -24,8 +24,11 @@ typedef struct attn__attempt {
     attn__meaning meaning;
     attn__explanation explanation;
     attn__tier tier;
+    bool has_band;        /* a window that is always there, read out */
+    int64_t band[2];
     const char *refusal; /* of a silent one */
     bool wrong_shape;
+    int conduct; /* attn__conduct */
 } attn__attempt;
 
 typedef struct attn__exam {
@@ -47,7 +50,7 @@ attn__evidence attn__evidence_of(attn__exam *exam,
                                  const attn__attempt *attempt);
 
 /* Every meaning that the expectation leaves open, most likely first. */
-int attn__list_meanings(const attn__exam *exam, const attn__binding *binding,
+int attn__list_meanings(const attn__exam *exam, const attn__attempt *attempt,
                         attn__meaning *list, int most);
 
 /* Kinds. Each fills the report. */

@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "doctor/exam.h"
+#include "doctor/further.h"
+#include "doctor/hygiene.h"
+#include "doctor/stress.h"
+#include "doctor/structure.h"
 
 /* ------------------------------------------------------------- questions */
 
@@ -95,15 +98,23 @@ static void report_named(attn__exam *exam, const attn__attempt *a)
     }
 }
 
-static void report_unexplained(attn__exam *exam, const attn__attempt *a)
+static void report_unexplained(attn__exam *exam, attn__attempt *a)
 {
+    const attn__question *q = attn__first_wrong(exam, a);
     attn_report *r = exam->report;
-    attn_finding *f = attn__add_fault(r, "unexplained", "");
-    const attn__question *q = &a->interview->questions[0];
+    const char *off = q ? difference(exam, a, q) : "";
 
     r->verdict = ATTN_VERDICT_FAULT;
-    f->evidence = difference(exam, a, q);
-    f->repro = describe(exam, q);
+    if (attn__explain_by_memory(exam, a))
+        return;
+    attn__describe_structure(exam, a);
+    for (int32_t x = 0; x < r->n_faults && q; x++) {
+        attn_finding *f = &r->faults[x];
+
+        f->evidence = attn__arena_text(&r->arena, "%s%s%s", f->evidence,
+                                       *f->evidence ? "; " : "", off);
+        f->repro = describe(exam, q);
+    }
 }
 
 /* ----------------------------------------------------------------- facts */
@@ -142,6 +153,28 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
                                          : "16 bits");
 }
 
+/* Its manners are the fault; no formula was looked for. */
+static void report_conduct(attn__exam *exam, const attn__attempt *a)
+{
+    static const char *const ids[] = {
+        [CONDUCT_NAN] = "output-nan",
+        [CONDUCT_CONSTANT] = "output-constant",
+        [CONDUCT_REMEMBERS] = "state-kept",
+        [CONDUCT_RANDOM] = "dropout-not-off",
+    };
+    static const char *const evidence[] = {
+        [CONDUCT_NAN] = "no element of any answer is finite",
+        [CONDUCT_CONSTANT] = "one number, whatever the inputs",
+        [CONDUCT_REMEMBERS] = "new data of the same shape, or the same data "
+                              "again, get an answer that belongs to others",
+        [CONDUCT_RANDOM] = "the same question gets another answer every time",
+    };
+    attn_report *r = exam->report;
+
+    attn__add_fault(r, ids[a->conduct], "")->evidence = evidence[a->conduct];
+    r->verdict = ATTN_VERDICT_FAULT;
+}
+
 static void report_silent(attn__exam *exam, const attn__attempt *a)
 {
     attn_report *r = exam->report;
@@ -162,6 +195,10 @@ void attn__report_attempt(attn__exam *exam, attn__attempt *a)
         report_silent(exam, a);
         return;
     }
+    if (a->conduct != CONDUCT_FINE) {
+        report_conduct(exam, a);
+        return;
+    }
     if (a->state == STATE_NAMED)
         report_named(exam, a);
     else if (a->state == STATE_UNEXPLAINED)
@@ -172,5 +209,15 @@ void attn__report_attempt(attn__exam *exam, attn__attempt *a)
         exam->options.dtype == ATTN_F64)
         attn__add_limit(r, "dtype-downgraded", "")->evidence =
             "right to float32 accuracy only, on float64 inputs";
+    if (a->state == STATE_RIGHT && exam->kind == ATTN_KIND_ATTENTION) {
+        attn__stress_shift(exam, a);
+        attn__stress_sentinel(exam, a);
+        attn__stress_empty_rows(exam, a);
+        attn__stress_hidden_nan(exam, a);
+        attn__stress_sums(exam, a);
+        attn__check_views(exam, a);
+        attn__check_further(exam, a);
+    }
+    attn__check_mutation(exam, a);
     report_facts(exam, a);
 }

@@ -4,6 +4,7 @@
  * pairwise different, and on sizes that coincide, where some bugs live. */
 #include "doctor/interview.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ----------------------------------------------------------------- sizes */
@@ -215,9 +216,33 @@ static void ask_lengths(attn__interview *in)
 void attn__ask_all(attn__interview *in)
 {
     ask(in, "plain", attn__sizes_square(in), 0);
+    ask(in, "plain again", attn__sizes_general(in), 0);
     ask(in, "plain", attn__sizes_wide(in), 0);
     ask_options(in);
     ask_coincidences(in);
     ask_pairs(in);
     ask_lengths(in);
+}
+
+/* --------------------------------------------------------------- sorting */
+
+/* Options weigh more than any size. */
+static int64_t difficulty(const attn__question *q)
+{
+    const uint32_t bits = q->asked & (ASK_GROUPS - 1);
+
+    return ((int64_t)__builtin_popcount(bits) << 32) +
+           attn__count_pairs(&q->n) * (q->n.dim_qk + q->n.dim_v);
+}
+
+static int compare(const void *x, const void *y)
+{
+    const int64_t a = difficulty(x), b = difficulty(y);
+
+    return (a > b) - (a < b);
+}
+
+void attn__sort_questions(attn__interview *in)
+{
+    qsort(in->questions, (size_t)in->n, sizeof in->questions[0], compare);
 }

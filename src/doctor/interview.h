@@ -36,6 +36,10 @@ attn__question *attn__compose(attn__interview *in, const char *title,
 attn__question *attn__compose_mask(attn__interview *in, const char *title,
                                    attn__sizes sizes, uint32_t asked,
                                    const int64_t shape[4]);
+/* A copy, not on the list, whose k, v and mask are the same for every batch
+ * element and head, so that a view of stride 0 can hold them. */
+attn__question *attn__same_for_all(attn__interview *in,
+                                   const attn__question *question);
 /* Put it. False if it was not answered; then it is taken off the list. */
 bool attn__put(attn__interview *in, attn__question *question);
 
@@ -52,5 +56,7 @@ attn__sizes attn__sizes_single(const attn__interview *in, int64_t len);
 bool attn__first_contact(attn__interview *in);
 /* Everything about attention, forward or backward. */
 void attn__ask_all(attn__interview *in);
+/* The simplest first: few options, then small sizes. */
+void attn__sort_questions(attn__interview *in);
 
 #endif

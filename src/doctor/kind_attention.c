@@ -4,7 +4,8 @@
  * in turn; another one, or a lower rank, wins only where it does better. */
 #include <string.h>
 
-#include "doctor/exam.h"
+#include "doctor/hygiene.h"
+#include "doctor/structure.h"
 
 /* In the order of preference. Packed ones need the number of heads. */
 static const attn__layout order[] = {
@@ -60,6 +61,44 @@ static void learn_mask(attn__interview *in)
     in->n = n;
 }
 
+static void learn_band(attn__attempt *a)
+{
+    const attn__band band = attn__read_band(a);
+
+    a->has_band = band.found;
+    a->band[0] = band.left;
+    a->band[1] = band.right;
+}
+
+/* Where masks as True and False make no sense, perhaps they are meant as 0
+ * and -inf: the questions that have one are put again so. */
+static void try_additive_mask(attn__exam *exam, attn__attempt *a)
+{
+    attn__interview *in = a->interview;
+    attn__attempt added = *a;
+
+    if (!has_role(&a->binding, ROLE_MASK))
+        return;
+    added.interview = attn__arena_take(in->arena, 1, sizeof *in);
+    if (!added.interview)
+        return;
+    *added.interview = *in;
+    added.interview->binding = &added.binding;
+    added.binding.mask_adds = true;
+    for (int64_t x = 0; x < in->n; x++) {
+        attn__question *q = &added.interview->questions[x];
+
+        if (q->mask && (!attn__ask(&added.binding, q, VIEW_PLAIN, in->arena) ||
+                        q->outcome != ATTN_ANSWERED))
+            return;
+    }
+    attn__judge(exam, &added);
+    if (added.state == STATE_RIGHT) {
+        *a = added;
+        a->interview->binding = &a->binding;
+    }
+}
+
 bool attn__attempt_layout(attn__exam *exam, attn__layout layout,
                           attn__attempt *a)
 {
@@ -85,10 +124,17 @@ bool attn__attempt_layout(attn__exam *exam, attn__layout layout,
         a->wrong_shape = in->wrong_shape;
         return true;
     }
+    a->conduct = attn__observe(a);
+    a->state = STATE_UNEXPLAINED;
+    if (a->conduct != CONDUCT_FINE)
+        return true;
     learn_window(in);
     learn_mask(in);
     attn__ask_all(in);
+    learn_band(a);
     attn__judge(exam, a);
+    if (a->state != STATE_RIGHT && exam->expect.identify)
+        try_additive_mask(exam, a);
     return true;
 }
 
@@ -105,8 +151,8 @@ static int rank_of(const attn__attempt *a)
 static bool beats(const attn__attempt *a, const attn__attempt *b)
 {
     const bool wider = rank_of(a) >= rank_of(b);
-    const bool able =
-        (a->interview->sizes & b->interview->sizes) == b->interview->sizes;
+    const bool able = __builtin_popcount(a->interview->sizes) >=
+                      __builtin_popcount(b->interview->sizes);
 
     if (b->state == STATE_SILENT)
         return a->state != STATE_SILENT;

@@ -45,6 +45,9 @@ static bool applies(const attn__hypothesis *h, uint32_t bits)
     return (h->needs & bits) == h->needs;
 }
 
+/* About half a second of searching under one meaning. */
+enum { MOST_WORK = 400000000 };
+
 typedef struct search {
     const attn__evidence *e;
     const attn__meaning *meaning;
@@ -54,16 +57,18 @@ typedef struct search {
     int n;
     attn__explanation *best;
     bool found;
+    int64_t left; /* work that may still be done, in multiplications */
 } search;
 
 /* Is question x met by the right model with the wrong steps of `mask` (bits
  * of the set)? It must make a claim. */
-static bool meets(const search *s, int64_t x, unsigned mask)
+static bool meets(search *s, int64_t x, unsigned mask)
 {
     const attn__question *q = &s->e->questions[x];
     attn__model model;
     attn__closeness c;
 
+    s->left -= attn__count_pairs(&q->n) * (q->n.dim_qk + q->n.dim_v + 8);
     attn__model_init(&model);
     for (int h = 0; h < s->n; h++) {
         const attn__hypothesis *wrong = s->set[h];
@@ -81,7 +86,7 @@ static bool meets(const search *s, int64_t x, unsigned mask)
 attn__score attn__score_right(const attn__evidence *e,
                               const attn__meaning *meaning)
 {
-    const search s = {.e = e, .meaning = meaning};
+    search s = {.e = e, .meaning = meaning};
     attn__score score = {0};
 
     for (int64_t x = 0; x < e->n; x++) {
@@ -105,7 +110,7 @@ static bool slots_differ(const search *s, const attn__hypothesis *h)
 }
 
 /* Met by some part of the set that has its last member. */
-static bool last_helps(const search *s, int64_t x)
+static bool last_helps(search *s, int64_t x)
 {
     const unsigned last = 1u << (s->n - 1);
 
@@ -116,7 +121,7 @@ static bool last_helps(const search *s, int64_t x)
     return false;
 }
 
-static bool is_met(const search *s, int64_t x)
+static bool is_met(search *s, int64_t x)
 {
     const unsigned end = 1u << s->n;
 
@@ -130,7 +135,7 @@ static bool is_met(const search *s, int64_t x)
 }
 
 /* The first question that nothing meets yet; -1 if there is none. */
-static int64_t first_unmet(const search *s, int64_t from)
+static int64_t first_unmet(search *s, int64_t from)
 {
     for (int64_t x = from; x < s->e->n; x++) {
         if (!is_met(s, x))
@@ -151,7 +156,7 @@ static int64_t cost_of(const search *s)
 }
 
 /* Questions that the right model alone met, though the set says otherwise. */
-static int64_t count_beside(const search *s)
+static int64_t count_beside(search *s)
 {
     int64_t beside = 0;
 
@@ -232,7 +237,7 @@ static void try_two(search *s, int64_t x, uint32_t bits)
         if (!applies(h, bits) || !slots_differ(s, h))
             continue;
         s->set[s->n++] = h;
-        for (int b = a + 1; b < attn__n_hypotheses; b++) {
+        for (int b = a + 1; b < attn__n_hypotheses && s->left > 0; b++) {
             const attn__hypothesis *g = &attn__hypotheses[b];
 
             if (!applies(g, bits) || !slots_differ(s, g))
@@ -258,7 +263,8 @@ static void extend(search *s, int64_t from)
             record(s);
         return;
     }
-    if (s->n >= s->most || (s->found && s->n >= s->best->n))
+    if (s->left < 0 || s->n >= s->most ||
+        (s->found && s->n >= s->best->n))
         return;
     bits = asked(&s->e->questions[x], s->meaning);
     for (int h = 0; h < attn__n_hypotheses; h++) {
@@ -273,7 +279,11 @@ bool attn__explain(const attn__evidence *e, const attn__meaning *meaning,
                    int most, attn__explanation *best)
 {
     unsigned char right[1024] = {0};
-    search s = {.e = e, .meaning = meaning, .right = right, .best = best};
+    search s = {.e = e,
+                .meaning = meaning,
+                .right = right,
+                .best = best,
+                .left = MOST_WORK};
 
     *best = (attn__explanation){.first = -1};
     for (int64_t x = 0; x < e->n && x < 1024; x++) {

@@ -32,6 +32,11 @@ static void set_corner(attn__meaning *m, double corner)
     m->corner = (attn_causal)corner;
 }
 
+static void set_place(attn__meaning *m, double corner)
+{
+    m->place = (attn_causal)corner;
+}
+
 static void set_always(attn__meaning *m, double causal)
 {
     m->always = (attn_causal)causal;
@@ -124,9 +129,38 @@ static void set_constants(attn__meaning *m, const attn__expect *e,
         m->sinks = e->sinks;
 }
 
-int attn__list_meanings(const attn__exam *exam, const attn__binding *b,
+static void set_always_left(attn__meaning *m, double left)
+{
+    m->always_window[0] = (int64_t)left;
+}
+
+static void set_always_right(attn__meaning *m, double right)
+{
+    m->always_window[1] = (int64_t)right;
+}
+
+/* A window that nobody asked for: sane if it ends at the diagonal or is as
+ * wide to both sides. */
+static void branch_band(list *l, const attn__exam *exam,
+                        const attn__attempt *a)
+{
+    const int64_t left = a->band[0], right = a->band[1];
+    const int n = l->n;
+
+    if (!a->has_band || !exam->expect.identify ||
+        a->binding.takes & ASK_WINDOW || left < 0 ||
+        (right != 0 && right != left))
+        return;
+    branch(l, set_always_left, (double)left);
+    for (int x = n; x < l->n; x++)
+        set_always_right(&l->meanings[x], (double)right);
+    grow(l, l->n, set_place, ATTN_CAUSAL_TOP_LEFT);
+}
+
+int attn__list_meanings(const attn__exam *exam, const attn__attempt *a,
                         attn__meaning *meanings, int most)
 {
+    const attn__binding *b = &a->binding;
     const attn__expect *e = &exam->expect;
     list l = {.meanings = meanings, .n = 1, .most = most};
 
@@ -140,6 +174,9 @@ int attn__list_meanings(const attn__exam *exam, const attn__binding *b,
             branch(&l, set_mask_hides, 1);
     }
     branch_window(&l, exam, b);
+    branch_band(&l, exam, a);
+    if (e->identify && b->takes & (ASK_WINDOW | ASK_ALIBI))
+        branch(&l, set_place, ATTN_CAUSAL_TOP_LEFT);
     if (b->takes & ASK_LENGTHS && (b->takes & ASK_CAUSAL || e->has_causal))
         branch(&l, set_by_length, 0);
     return l.n;

@@ -12,6 +12,7 @@ void attn__meaning_init(attn__meaning *meaning)
 {
     *meaning = (attn__meaning){
         .corner = ATTN_CAUSAL_BOTTOM_RIGHT,
+        .place = ATTN_CAUSAL_BOTTOM_RIGHT,
         .always_window = {-1, -1},
         .corner_by_length = true,
     };
@@ -183,7 +184,7 @@ static int64_t position_of(const attn__work *w, int64_t b)
 {
     const attn__question *a = w->given;
     const attn_causal corner =
-        w->causal == ATTN_CAUSAL_NONE ? w->meaning->corner : w->causal;
+        w->causal == ATTN_CAUSAL_NONE ? w->meaning->place : w->causal;
     int64_t end = w->n.len_k;
 
     if (a->offset)

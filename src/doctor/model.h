@@ -23,7 +23,8 @@ typedef enum attn__window_form {
 
 /* What right code may choose. */
 typedef struct attn__meaning {
-    attn_causal corner; /* of plain causal, and what windows and ALiBi go by */
+    attn_causal corner; /* of plain causal */
+    attn_causal place;  /* where windows and ALiBi without causal begin */
     attn_causal always; /* causal without being asked */
     int64_t always_window[2];
     int64_t window_extra; /* keys beyond the width of a window */

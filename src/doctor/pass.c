@@ -76,6 +76,18 @@ static attn_input tensor(const attn__call *c, attn_dtype dtype,
     return t;
 }
 
+/* The first axis, or the first two, repeat one element: see
+ * attn__same_for_all. */
+static attn_input broadcast(const attn__call *c, attn_input t)
+{
+    if (c->view == VIEW_BROADCAST && t.rank >= 3)
+        t.stride[0] = 0;
+    if (c->view == VIEW_BROADCAST && t.rank == 4 &&
+        attn__layout_facts_of(c->binding->layout)->heads_first)
+        t.stride[1] = 0;
+    return t;
+}
+
 /* (batch, heads, len, dim) in the subject's layout. */
 static attn_input activation(const attn__call *c, const double *x,
                              int64_t heads, int64_t len, int64_t dim)
@@ -128,7 +140,8 @@ static attn_input mask_tensor(const attn__call *c)
         x[e] = adds ? (q->mask[e] ? 0 : -INFINITY) : q->mask[e];
     if (!x)
         return (attn_input){0};
-    return tensor(c, adds ? c->binding->dtype : ATTN_BOOL, x, rank, shape);
+    return broadcast(
+        c, tensor(c, adds ? c->binding->dtype : ATTN_BOOL, x, rank, shape));
 }
 
 /* A mask of keys alone: (batch, len_k), or (len_k) without a batch. */
@@ -223,9 +236,11 @@ static bool input_value(const attn__call *c, attn__role role, attn_value *v)
     if (role == ROLE_Q)
         *v = of_tensor(activation(c, q->q, n->heads_q, n->len_q, n->dim_qk));
     else if (role == ROLE_K)
-        *v = of_tensor(activation(c, q->k, n->heads_kv, n->len_k, n->dim_qk));
+        *v = of_tensor(broadcast(
+            c, activation(c, q->k, n->heads_kv, n->len_k, n->dim_qk)));
     else if (role == ROLE_V)
-        *v = of_tensor(activation(c, q->v, n->heads_kv, n->len_k, n->dim_v));
+        *v = of_tensor(broadcast(
+            c, activation(c, q->v, n->heads_kv, n->len_k, n->dim_v)));
     else if (role == ROLE_D_O && q->d_o)
         *v = of_tensor(activation(c, q->d_o, n->heads_q, n->len_q, n->dim_v));
     else if (role == ROLE_HEADS)

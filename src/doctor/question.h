@@ -50,6 +50,7 @@ typedef struct attn__projections {
 typedef struct attn__question {
     const char *title;
     uint32_t asked;
+    int64_t number; /* the how manieth call it was */
     attn__sizes n;
     const double *q, *k, *v, *d_o;
     double scale, softcap;
@@ -65,7 +66,7 @@ typedef struct attn__question {
     attn_outcome outcome;
     const char *refusal;  /* why it was not answered */
     bool wrong_shape;     /* it was, with arrays of other shapes */
-    uint32_t mutated;     /* bit x: the call changed its value x */
+    uint32_t mutated;     /* bit x: the call changed parameter x */
     attn_dtype dtype;     /* of the answer */
     double *answer;       /* o, or y of a layer, or dq dk dv: n_answer */
     int64_t n_answer;

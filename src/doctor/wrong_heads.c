@@ -168,25 +168,28 @@ static void swap_axes(const double *x, double *y, const int64_t shape[4],
             }
 }
 
+/* Its own inverse. Lengths are equal where this is called. */
 static void exchange_sizes(attn__sizes *n, bool heads)
 {
-    const int64_t len = n->len_q;
+    const attn__sizes old = *n;
 
-    n->len_q = n->len_k = heads ? n->heads_q : n->batch;
-    if (heads)
-        n->heads_q = n->heads_kv = len;
-    else
-        n->batch = len;
+    if (heads) {
+        n->len_q = old.heads_q;
+        n->len_k = old.heads_kv;
+        n->heads_q = old.len_q;
+        n->heads_kv = old.len_k;
+    } else {
+        n->len_q = n->len_k = old.batch;
+        n->batch = old.len_q;
+    }
 }
 
 /* From the right roles to the exchanged ones; with w->exchanged set, back. */
 void attn__exchange(attn__work *w, int axes)
 {
     const bool heads = axes == 2;
-    const int64_t shape_q[4] = {w->n.batch, w->n.heads_q, w->n.len_q,
-                                w->n.dim_qk};
-    const int64_t shape_v[4] = {w->n.batch, w->n.heads_q, w->n.len_q,
-                                w->n.dim_v};
+    int64_t shape_q[4] = {w->n.batch, w->n.heads_q, w->n.len_q, w->n.dim_qk};
+    int64_t shape_v[4] = {w->n.batch, w->n.heads_q, w->n.len_q, w->n.dim_v};
 
     if (w->exchanged) {
         swap_axes(w->o, w->own_q, shape_v, heads);
@@ -195,6 +198,7 @@ void attn__exchange(attn__work *w, int axes)
         return;
     }
     swap_axes(w->q, w->packed_q, shape_q, heads);
+    shape_q[1] = shape_v[1] = w->n.heads_kv;
     swap_axes(w->k, w->packed_k, shape_q, heads);
     swap_axes(w->v, w->packed_v, shape_v, heads);
     w->q = w->packed_q;
@@ -208,15 +212,13 @@ void attn__exchange(attn__work *w, int axes)
  * sizes and the options let it pass in silence. */
 void attn__axes_exchanged(attn__work *w, double param)
 {
-    const uint32_t refuses = ASK_CROSS | ASK_GROUPS | ASK_MASK | ASK_BIAS |
-                             ASK_LENGTHS | ASK_OFFSET | ASK_ALIBI | ASK_SINKS;
-    int64_t longest;
+    const uint32_t refuses = ASK_CROSS | ASK_MASK | ASK_BIAS | ASK_LENGTHS |
+                             ASK_OFFSET | ASK_ALIBI | ASK_SINKS;
 
     attn__right_split(w, 0);
     if (w->given->asked & refuses)
         return;
     attn__exchange(w, (int)param);
-    longest = w->n.batch;
-    for (int64_t b = 0; b < longest; b++)
+    for (int64_t b = 0; b < w->n.batch; b++)
         w->position[b] = 0;
 }

@@ -335,6 +335,25 @@ void attn__length_fill(attn__work *w, double param)
     fill(w, w->aside, param);
 }
 
+/* (1 - mask) * -inf is NaN wherever the mask is 1. */
+void attn__mask_breaks(attn__work *w, double param)
+{
+    attn__right_mask(w, param);
+    w->breaks |= w->given->mask != NULL;
+}
+
+void attn__causal_breaks(attn__work *w, double param)
+{
+    attn__right_causal(w, param);
+    w->breaks |= w->causal != ATTN_CAUSAL_NONE;
+}
+
+void attn__length_breaks(attn__work *w, double param)
+{
+    attn__right_length(w, param);
+    w->breaks |= w->given->lengths != NULL;
+}
+
 /* ------------------------------------------------------------------ tail */
 
 /* The last tile of param keys, incomplete, is left out. */

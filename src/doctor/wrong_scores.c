@@ -265,6 +265,17 @@ void attn__alibi_local(attn__work *w, double param)
     }
 }
 
+/* The slope of head `h` in place of the row's own, to a power, times a
+ * factor. */
+static void alibi_of(attn__work *w, const attn__pairs *row, int64_t h,
+                     double power, double factor)
+{
+    const double slope = pow(w->slopes[h], power) * factor;
+
+    for (int64_t j = 0; j < w->n.len_k; j++)
+        row->s[j] -= slope * fabs((double)(row->position - j));
+}
+
 /* Every head has the slope of the next (param 1) or the one before. */
 void attn__alibi_next_head(attn__work *w, double param)
 {
@@ -272,10 +283,32 @@ void attn__alibi_next_head(attn__work *w, double param)
 
     if (!w->slopes)
         return;
-    ATTN__FOR_ROWS(w, row) {
-        const int64_t h = (row.h + (int64_t)param + n) % n;
+    ATTN__FOR_ROWS(w, row)
+        alibi_of(w, &row, (row.h + (int64_t)param + n) % n, 1, 1);
+}
 
-        for (int64_t j = 0; j < w->n.len_k; j++)
-            row.s[j] -= w->slopes[h] * fabs((double)(row.position - j));
-    }
+void attn__alibi_reversed(attn__work *w, double param)
+{
+    (void)param;
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row)
+        alibi_of(w, &row, w->n.heads_q - 1 - row.h, 1, 1);
+}
+
+void attn__alibi_power(attn__work *w, double param)
+{
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row)
+        alibi_of(w, &row, row.h, param, 1);
+}
+
+void attn__alibi_scaled(attn__work *w, double param)
+{
+    (void)param;
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row)
+        alibi_of(w, &row, row.h, 1, w->scale);
 }

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Manners, whatever the formula: the same question twice, new data of the
+ * same shape, inputs left alone, views as good as copies. */
+#include <math.h>
+#include <string.h>
+
+#include "doctor/exam.h"
+#include "doctor/hygiene.h"
+
+/* --------------------------------------------------------------- answers */
+
+static bool same(const attn__question *x, const attn__question *y)
+{
+    return x->n_answer == y->n_answer &&
+           memcmp(x->answer, y->answer,
+                  (size_t)x->n_answer * sizeof *x->answer) == 0;
+}
+
+static bool is_constant(const attn__question *q)
+{
+    for (int64_t x = 1; x < q->n_answer; x++) {
+        if (q->answer[x] != q->answer[0])
+            return false;
+    }
+    return q->n_answer > 1;
+}
+
+static bool is_nowhere_finite(const attn__question *q)
+{
+    for (int64_t x = 0; x < q->n_answer; x++) {
+        if (isfinite(q->answer[x]))
+            return false;
+    }
+    return q->n_answer > 0;
+}
+
+/* A copy of the question, put again in some view; NULL if it was refused. */
+static attn__question *again(attn__attempt *a, const attn__question *q,
+                             attn__view view)
+{
+    attn__interview *in = a->interview;
+    attn__question *copy =
+        attn__arena_take(in->arena, 1, sizeof *copy);
+
+    if (!copy)
+        return NULL;
+    *copy = *q;
+    if (!attn__ask(in->binding, copy, view, in->arena) ||
+        copy->outcome != ATTN_ANSWERED)
+        return NULL;
+    return copy;
+}
+
+/* ------------------------------------------------------------- behaviour */
+
+/* Three calls: A, B of the same shape, A again. */
+static bool asked_twice(attn__attempt *a, attn__question *calls[3])
+{
+    attn__interview *in = a->interview;
+    const int64_t n = in->n;
+    attn__question *first = &in->questions[0];
+    attn__question *other;
+
+    if (n == 0)
+        return false;
+    other = attn__compose(in, "other data", first->n, 0);
+    if (!other)
+        return false;
+    calls[0] = again(a, first, VIEW_PLAIN);
+    calls[1] = again(a, other, VIEW_PLAIN);
+    calls[2] = again(a, first, VIEW_PLAIN);
+    return calls[0] && calls[1] && calls[2];
+}
+
+attn__conduct attn__observe(attn__attempt *a)
+{
+    attn__question *calls[3], *next;
+
+    if (!asked_twice(a, calls))
+        return CONDUCT_FINE;
+    if (is_nowhere_finite(calls[0]) && is_nowhere_finite(calls[1]))
+        return CONDUCT_NAN;
+    if (is_constant(calls[0]) && same(calls[0], calls[1]))
+        return CONDUCT_CONSTANT;
+    if (same(calls[0], calls[1]))
+        return CONDUCT_REMEMBERS;
+    if (same(calls[0], calls[2]))
+        return CONDUCT_FINE;
+    next = again(a, &a->interview->questions[0], VIEW_PLAIN);
+    return next && same(next, calls[2]) ? CONDUCT_REMEMBERS : CONDUCT_RANDOM;
+}
+
+/* ---------------------------------------------------------------- memory */
+
+static bool is_met(attn__exam *exam, const attn__attempt *a,
+                   const attn__question *q)
+{
+    attn__model right;
+
+    attn__model_init(&right);
+    attn__predict(&exam->work, &right, &a->meaning, q);
+    return attn__compare(&exam->work, q, a->tier).worst <= 1;
+}
+
+const attn__question *attn__first_wrong(attn__exam *exam,
+                                        const attn__attempt *a)
+{
+    for (int64_t x = 0; x < a->interview->n; x++) {
+        const attn__question *q = &a->interview->questions[x];
+
+        if (!is_met(exam, a, q))
+            return q;
+    }
+    return NULL;
+}
+
+/* Is q's answer right with some of its q, k, v from `old`? */
+static bool is_met_with(attn__exam *exam, const attn__attempt *a,
+                        const attn__question *q, const attn__question *old)
+{
+    for (unsigned parts = 1; parts < 8; parts++) {
+        attn__question mixed = *q;
+
+        if (parts & 1)
+            mixed.q = old->q;
+        if (parts & 2)
+            mixed.k = old->k;
+        if (parts & 4)
+            mixed.v = old->v;
+        if (is_met(exam, a, &mixed))
+            return true;
+    }
+    return false;
+}
+
+static bool is_met_by_some(attn__exam *exam, const attn__attempt *a,
+                           const attn__question *q)
+{
+    const attn__interview *in = a->interview;
+
+    for (int64_t y = 0; y < in->n; y++) {
+        const attn__question *old = &in->questions[y];
+
+        if (old->number < q->number &&
+            memcmp(&old->n, &q->n, sizeof q->n) == 0 &&
+            is_met_with(exam, a, q, old))
+            return true;
+    }
+    return false;
+}
+
+bool attn__explain_by_memory(attn__exam *exam, const attn__attempt *a)
+{
+    attn_report *r = exam->report;
+    int64_t wrong = 0;
+
+    if (a->interview->backward)
+        return false;
+    for (int64_t x = 0; x < a->interview->n; x++) {
+        const attn__question *q = &a->interview->questions[x];
+
+        if (is_met(exam, a, q))
+            continue;
+        if (!is_met_by_some(exam, a, q))
+            return false;
+        wrong++;
+    }
+    if (wrong == 0)
+        return false;
+    attn__add_fault(r, "state-kept", "")->evidence =
+        "answers are right for q, k or v of an earlier call of the same sizes";
+    return true;
+}
+
+/* ----------------------------------------------------------------- views */
+
+static bool close_to(const attn__question *x, const attn__question *y,
+                     attn__tier tier)
+{
+    const double unit = attn__unit(tier);
+    double size = 1;
+
+    for (int64_t e = 0; e < y->n_answer; e++)
+        size = isfinite(y->answer[e]) ? fmax(size, fabs(y->answer[e])) : size;
+    for (int64_t e = 0; e < x->n_answer; e++) {
+        const bool agree = isfinite(x->answer[e]) == isfinite(y->answer[e]);
+        const double error = fabs(x->answer[e] - y->answer[e]);
+
+        /* Sums in another order: 2^10 roundings are more than any has. */
+        if (!agree || (isfinite(error) && error > 1024 * unit * size))
+            return false;
+    }
+    return true;
+}
+
+/* The richest question that was answered, by options and sizes. */
+static const attn__question *richest(const attn__attempt *a)
+{
+    const attn__question *best = NULL;
+    int most = -1;
+
+    for (int64_t x = 0; x < a->interview->n; x++) {
+        const attn__question *q = &a->interview->questions[x];
+        const int bits = __builtin_popcount(q->asked);
+
+        if (bits > most && q->asked & ASK_CROSS) {
+            most = bits;
+            best = q;
+        }
+    }
+    return best ? best : &a->interview->questions[0];
+}
+
+void attn__check_views(attn__exam *exam, attn__attempt *a)
+{
+    static const struct {
+        attn__view view;
+        const char *id, *detail;
+    } views[] = {
+        {VIEW_STRIDED, "strides-ignored", "Every second element of a buffer"},
+        {VIEW_TURNED, "strides-ignored", "The last two axes exchanged"},
+        {VIEW_BROADCAST, "broadcast-stride-zero", ""},
+    };
+
+    for (size_t x = 0; x < sizeof views / sizeof views[0]; x++) {
+        const attn__question *plain = &a->interview->questions[0];
+        const bool broadcast = views[x].view == VIEW_BROADCAST;
+        const attn__question *base, *viewed;
+
+        if (broadcast)
+            plain = richest(a);
+        base = broadcast ? attn__same_for_all(a->interview, plain) : plain;
+        if (!base)
+            continue;
+        plain = again(a, base, VIEW_PLAIN);
+        viewed = again(a, base, views[x].view);
+        if (!plain || !viewed || close_to(viewed, plain, a->tier))
+            continue;
+        attn__add_fault(exam->report, views[x].id, views[x].detail)->evidence =
+            "the same numbers in a dense copy give another answer";
+        exam->report->verdict = ATTN_VERDICT_FAULT;
+    }
+}
+
+/* --------------------------------------------------------------- mutation */
+
+void attn__check_mutation(attn__exam *exam, const attn__attempt *a)
+{
+    uint32_t mutated = 0;
+    const char *names = "";
+    attn_report *r = exam->report;
+
+    for (int64_t x = 0; x < a->interview->n; x++)
+        mutated |= a->interview->questions[x].mutated;
+    if (!mutated)
+        return;
+    for (int x = 0; x < exam->subject->n_parameters && x < 32; x++) {
+        if (mutated & UINT32_C(1) << x)
+            names = attn__arena_text(&r->arena, "%s%s%s", names,
+                                     *names ? ", " : "",
+                                     exam->subject->parameters[x].name);
+    }
+    attn__add_fault(r, "inputs-mutated", "")->evidence =
+        attn__arena_text(&r->arena, "after a call other numbers stand in: %s",
+                         names);
+    r->verdict = ATTN_VERDICT_FAULT;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Manners, whatever the formula. */
+#ifndef ATTN_DOCTOR_HYGIENE_H
+#define ATTN_DOCTOR_HYGIENE_H
+
+#include "doctor/exam.h"
+
+typedef enum attn__conduct {
+    CONDUCT_FINE,
+    CONDUCT_NAN,       /* nothing finite on plain questions */
+    CONDUCT_CONSTANT,  /* one number, whatever the question */
+    CONDUCT_REMEMBERS, /* the answer depends on earlier calls */
+    CONDUCT_RANDOM     /* it differs every time */
+} attn__conduct;
+
+attn__conduct attn__observe(attn__attempt *attempt);
+
+/* Are the answers that are wrong right for older q, k or v of the same sizes?
+ * Then adds the fault. */
+bool attn__explain_by_memory(attn__exam *exam, const attn__attempt *attempt);
+/* The simplest question that the right model does not meet, or NULL. */
+const attn__question *attn__first_wrong(attn__exam *exam,
+                                        const attn__attempt *attempt);
+
+/* Add faults. */
+void attn__check_views(attn__exam *exam, attn__attempt *attempt);
+void attn__check_mutation(attn__exam *exam, const attn__attempt *attempt);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Scores moved far from 0, all together or row by row: softmax does not
+ * change, and right code does not notice. */
+#include "doctor/stress.h"
+
+#include <math.h>
+#include <string.h>
+
+bool attn__is_met(attn__exam *exam, const attn__attempt *a,
+                  const attn__question *q)
+{
+    attn__model right;
+    const attn__tier tier = a->tier;
+
+    attn__model_init(&right);
+    attn__predict(&exam->work, &right, &a->meaning, q);
+    return attn__compare(&exam->work, q, tier).worst <= 1;
+}
+
+bool attn__put_aside(attn__attempt *a, attn__question *q)
+{
+    return q && attn__ask(a->interview->binding, q, VIEW_PLAIN,
+                          a->interview->arena) &&
+           q->outcome == ATTN_ANSWERED;
+}
+
+attn__question *attn__aside(attn__attempt *a, attn__sizes sizes,
+                            uint32_t asked)
+{
+    return attn__compose(a->interview, "stress", sizes, asked);
+}
+
+/* ----------------------------------------------------------------- shift */
+
+/* Add shift[i] to the scores of query i, by way of one channel: q gets it in
+ * channel 0, k a 1 there. What stood there before is gone. */
+static void shift_rows(attn__question *q, attn__arena *arena, double scale,
+                       double (*shift)(int64_t i, double by), double by)
+{
+    const int64_t dim = q->n.dim_qk;
+    double *qs = attn__arena_doubles(arena, attn__count_q(&q->n));
+    double *ks = attn__arena_doubles(arena, attn__count_k(&q->n));
+
+    if (!qs || !ks)
+        return;
+    memcpy(qs, q->q, (size_t)attn__count_q(&q->n) * sizeof *qs);
+    memcpy(ks, q->k, (size_t)attn__count_k(&q->n) * sizeof *ks);
+    for (int64_t r = 0; r < attn__count_rows(&q->n); r++)
+        qs[r * dim] = shift(r % q->n.len_q, by) / scale;
+    for (int64_t r = 0; r < q->n.batch * q->n.heads_kv * q->n.len_k; r++)
+        ks[r * dim] = 1;
+    q->q = qs;
+    q->k = ks;
+}
+
+static double all_rows(int64_t i, double by)
+{
+    (void)i;
+    return by;
+}
+
+static double other_rows(int64_t i, double by)
+{
+    return i % 2 ? -by : by;
+}
+
+static double scale_of(const attn__attempt *a, const attn__sizes *n)
+{
+    return a->meaning.has_scale ? a->meaning.scale
+                                : 1 / sqrt((double)n->dim_qk);
+}
+
+/* Is it right with scores moved by `by`? */
+static bool stands(attn__exam *exam, attn__attempt *a,
+                   double (*shift)(int64_t i, double by), double by)
+{
+    const attn__sizes n = attn__sizes_general(a->interview);
+    attn__question *q = attn__aside(a, n, 0);
+
+    if (!q)
+        return true;
+    shift_rows(q, a->interview->arena, scale_of(a, &n), shift, by);
+    return !attn__put_aside(a, q) || attn__is_met(exam, a, q);
+}
+
+/* The first of these at which it fails, or 0. */
+static double first_fall(attn__exam *exam, attn__attempt *a,
+                         double (*shift)(int64_t i, double by), double sign)
+{
+    static const double sizes[] = {12,  25,   50,   100,  200, 400,
+                                   800, 2000, 5000, 2e4,  1e5, 1e6};
+
+    for (size_t x = 0; x < sizeof sizes / sizeof sizes[0]; x++) {
+        if (!stands(exam, a, shift, sign * sizes[x]))
+            return sizes[x];
+    }
+    return 0;
+}
+
+static void say(attn__exam *exam, attn_finding *f, const char *what,
+                double size)
+{
+    f->evidence = attn__arena_text(&exam->report->arena, what, size);
+}
+
+/* exp overflows at 709 in f64, 88.7 in f32, 11.1 in f16: ordinary scores
+ * reach the last two. */
+void attn__stress_shift(attn__exam *exam, attn__attempt *a)
+{
+    attn_report *r = exam->report;
+    double up, down, apart;
+
+    if (a->meaning.sinks || a->meaning.softcap > 0 ||
+        scale_of(a, &a->interview->questions[0].n) == 0)
+        return;
+    up = first_fall(exam, a, all_rows, 1);
+    down = first_fall(exam, a, all_rows, -1);
+    apart = first_fall(exam, a, other_rows, 1);
+    if (up > 0 && up <= 2000) {
+        say(exam, attn__add_fault(r, "softmax-no-max", ""),
+            "a constant of %g added to all scores must not change anything, "
+            "but does",
+            up);
+        r->verdict = ATTN_VERDICT_FAULT;
+    } else if (down > 0 && down <= 1e4) {
+        say(exam, attn__add_fault(r, "online-max-stale", ""),
+            "the running maximum does not go down with the scores: %g taken "
+            "off all of them must not change anything, but does",
+            down);
+        r->verdict = ATTN_VERDICT_FAULT;
+    } else if (up > 0 && up <= 1e5) {
+        say(exam, attn__add_fault(r, "score-overflow-16bit", ""),
+            "scores of %g are lost", up);
+        r->verdict = ATTN_VERDICT_FAULT;
+    } else if (down > 0 || up > 0) {
+        say(exam, attn__add_limit(r, "online-max-stale", ""),
+            "scores beyond %g in size are lost", down > 0 ? down : up);
+    } else if (apart > 0) {
+        say(exam, attn__add_limit(r, "softmax-no-max", ""),
+            "rows whose scores lie %g apart spoil each other, as with one "
+            "maximum for all rows",
+            2 * apart);
+    }
+}
+
+/* -------------------------------------------------------------- sentinel */
+
+/* Visible keys score about -by, hidden ones +by. */
+static void part_scores(attn__question *q, attn__arena *arena, double scale,
+                        double by, const unsigned char *visible)
+{
+    const int64_t dim = q->n.dim_qk, n = q->n.len_k;
+    double *ks;
+
+    shift_rows(q, arena, scale, all_rows, by);
+    ks = attn__arena_doubles(arena, attn__count_k(&q->n));
+    if (!ks)
+        return;
+    memcpy(ks, q->k, (size_t)attn__count_k(&q->n) * sizeof *ks);
+    for (int64_t r = 0; r < q->n.batch * q->n.heads_kv * n; r++)
+        ks[r * dim] = visible[r % n] ? -1 : 1;
+    q->k = ks;
+}
+
+/* A question that hides the second half of the keys from everybody, by way of
+ * one option. */
+static attn__question *half_hidden(attn__attempt *a, uint32_t option,
+                                   unsigned char *visible)
+{
+    attn__interview *in = a->interview;
+    const attn__sizes n = attn__sizes_general(in);
+    attn__question *q = attn__aside(a, n, option);
+    int64_t *lengths = attn__arena_take(in->arena, n.batch, sizeof *lengths);
+    unsigned char *mask;
+
+    if (!q || !lengths)
+        return NULL;
+    for (int64_t j = 0; j < n.len_k; j++)
+        visible[j] = j < n.len_k / 2;
+    for (int64_t b = 0; b < n.batch; b++)
+        lengths[b] = n.len_k / 2;
+    if (option == ASK_LENGTHS)
+        q->lengths = lengths;
+    if (option == ASK_MASK) {
+        const int64_t count = q->mask_shape[0] * q->mask_shape[1] *
+                              q->mask_shape[2] * q->mask_shape[3];
+
+        mask = attn__arena_take(in->arena, count, 1);
+        for (int64_t e = 0; mask && e < count; e++)
+            mask[e] = visible[e % q->mask_shape[3]] != a->meaning.mask_hides;
+        q->mask = mask;
+    }
+    return q;
+}
+
+/* Does something hidden come through with scores this far apart? */
+static bool leaks(attn__exam *exam, attn__attempt *a, uint32_t option,
+                  double by)
+{
+    unsigned char visible[64];
+    attn__question *q = half_hidden(a, option, visible);
+
+    if (!q)
+        return false;
+    part_scores(q, a->interview->arena, scale_of(a, &q->n), by, visible);
+    return attn__put_aside(a, q) && !attn__is_met(exam, a, q);
+}
+
+/* The size at which a leak begins, to two digits; 0 if there is none. */
+static double leak_size(attn__exam *exam, attn__attempt *a, uint32_t option)
+{
+    double low = 1, high = 10;
+
+    while (high < 1e13 && !leaks(exam, a, option, high)) {
+        low = high;
+        high *= 10;
+    }
+    if (high >= 1e13)
+        return 0;
+    for (int x = 0; x < 7; x++) {
+        const double middle = sqrt(low * high);
+
+        if (leaks(exam, a, option, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+void attn__stress_sentinel(attn__exam *exam, attn__attempt *a)
+{
+    static const uint32_t options[] = {ASK_MASK, ASK_LENGTHS};
+    attn_report *r = exam->report;
+
+    for (int x = 0; x < 2; x++) {
+        double size;
+        attn_finding *f;
+
+        if (!(a->binding.takes & options[x]) || a->binding.mask_adds)
+            continue;
+        size = leak_size(exam, a, options[x]);
+        if (size == 0)
+            continue;
+        f = size < 0.9e6 ? attn__add_fault(r, "mask-finite-sentinel", "")
+                         : attn__add_limit(r, "mask-finite-sentinel", "");
+        if (size < 0.9e6)
+            r->verdict = ATTN_VERDICT_FAULT;
+        say(exam, f, "hidden keys come back where scores reach about %.2g",
+            size);
+    }
+}

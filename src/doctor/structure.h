@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What can be said without a hypothesis: from the weights themselves, which
+ * values that are the identity bring out. */
+#ifndef ATTN_DOCTOR_STRUCTURE_H
+#define ATTN_DOCTOR_STRUCTURE_H
+
+#include "doctor/exam.h"
+
+/* The band of visible keys around the diagonal, where scores are 0. */
+typedef struct attn__band {
+    bool found;
+    int64_t left, right; /* -1 = unbounded */
+} attn__band;
+
+/* Read from questions with q = 0. */
+attn__band attn__read_band(attn__attempt *attempt);
+
+/* A fault by the structure of its weights, or "unexplained" with a
+ * description. */
+void attn__describe_structure(attn__exam *exam, attn__attempt *attempt);
+
+#endif
