@@ -9,7 +9,8 @@ class Info(dict):
 
     def __str__(self):
         head = [f"attn {self['version']}, level {self['isa']}, "
-                f"{self['threads']} threads", self["cpu"].rstrip(), ""]
+                f"{self['threads']} threads, draws {self['draws']}",
+                self["cpu"].rstrip(), ""]
         return "\n".join(head) + "\n" + self["kernels"].rstrip()
 
 
@@ -21,7 +22,8 @@ def info() -> Info:
     Info
         A dict of ``version``, ``isa`` (the level in use, which
         ``ATTN_ISA=scalar|avx2|avx512|amx`` in the environment lowers),
-        ``threads`` (what threads=None means), ``cpu`` and ``kernels`` (text).
+        ``threads`` (what threads=None means), ``draws`` (the formats of
+        ``attn.lessons.show``), ``cpu`` and ``kernels`` (text).
         ``print`` shows it as a table.
 
     Examples

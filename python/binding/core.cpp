@@ -6,6 +6,7 @@
  * nothing. attn/_core.pyi has the signatures, the modules of attn the manual.
  */
 #include "layer.h"
+#include "picture.h"
 
 #ifndef _WIN32
 #include <pthread.h>
@@ -496,6 +497,7 @@ nb::dict facts()
     found["threads"] = all_threads();
     found["cpu"] = text_of(attn_cpu_describe);
     found["kernels"] = text_of(attn_kernels_describe);
+    found["draws"] = attn_picture_formats();
     return found;
 }
 
@@ -556,5 +558,6 @@ NB_MODULE(_core, m)
     m.def("multi_head_backward", &multi_head_backward, optional("dy"),
           "arrays"_a, "heads"_a, "heads_kv"_a, optional("rope"), "qk_norm"_a,
           "norm_eps"_a, "keywords"_a, optional("dlse"));
+    m.def("heat_map", &heat_map);
     m.def("facts", &facts);
 }
