@@ -9,7 +9,7 @@
 #include "core/diag.h"
 #include "picture/ticks.h"
 
-#define LEAST_SIDE 24  /* pixels of a short axis beside a long one */
+#define LEAST_SIDE 40  /* pixels of a short axis beside a long one */
 #define LARGEST_CELL 56
 #define VALUE_CELL 30.0 /* cells from here on hold their value */
 #define VALUE_GAP 8.0
@@ -123,17 +123,6 @@ static int decimals_of(const attn__range *range)
                                            : power >= -4 ? 1 - power : -1;
 }
 
-/* Dark on light, light on dark. */
-static uint32_t ink_on(const attn__scene *scene, uint32_t color)
-{
-    const double ink = attn__lightness(scene->colors.ink);
-    const double page = attn__lightness(scene->colors.page);
-    const double under = attn__lightness(color);
-
-    return fabs(under - ink) > fabs(under - page) ? scene->colors.ink
-                                                  : scene->colors.page;
-}
-
 static void draw_value(attn__scene *scene, const attn__block *block,
                        uint16_t code, double value, double x, double y)
 {
@@ -148,7 +137,7 @@ static void draw_value(attn__scene *scene, const attn__block *block,
         return;
     item = attn__plain_text(scene, text, x, y);
     item.anchor = ATTN__MIDDLE;
-    item.color = ink_on(scene, under);
+    item.color = attn__ink_on(under);
     attn__scene_add(scene, item);
 }
 

@@ -173,12 +173,13 @@ void attn__colors_of(attn_theme theme, attn__colors *colors)
 uint32_t attn__curve_color(attn_theme theme, int64_t i, int64_t n)
 {
     static const double shades[2][3] = {
-        [ATTN_THEME_LIGHT] = {0.55, 0.72, 0.38},
-        [ATTN_THEME_DARK] = {0.78, 0.62, 0.92},
+        [ATTN_THEME_LIGHT] = {0.55, 0.72, 0.40},
+        [ATTN_THEME_DARK] = {0.75, 0.60, 0.86},
     };
     const int64_t hues = n < 6 ? n : 6;
     const int64_t shade = n > 6 ? (i + i / 6) % 3 : 0;
-    const double hue = 250 + 360 * (double)(i % hues) / (double)hues;
+    const double hue = 260 + 360 * (double)(i % hues) / (double)hues +
+                       5 * (double)(i / hues);
 
     return color_of(lch(shades[theme][shade], 0.16, hue));
 }
@@ -191,6 +192,21 @@ double attn__lightness(uint32_t color)
 double attn__color_distance(uint32_t a, uint32_t b)
 {
     return apart(lab_of(a), lab_of(b));
+}
+
+/* The relative luminance of WCAG 2, by which contrast is measured. */
+static double luminance(uint32_t color)
+{
+    return 0.2126 * to_linear(color >> 16 & 0xff) +
+           0.7152 * to_linear(color >> 8 & 0xff) +
+           0.0722 * to_linear(color & 0xff);
+}
+
+uint32_t attn__ink_on(uint32_t color)
+{
+    const double y = luminance(color) + 0.05;
+
+    return y / 0.05 > 1.05 / y ? 0x000000 : 0xffffff;
 }
 
 uint32_t attn__blend(uint32_t under, uint32_t over, float alpha)

@@ -24,6 +24,8 @@ uint32_t attn__curve_color(attn_theme theme, int64_t i, int64_t n);
 double attn__lightness(uint32_t color);
 /* Distance in Oklab. */
 double attn__color_distance(uint32_t a, uint32_t b);
+/* Black or white, whichever is read better on a colour. */
+uint32_t attn__ink_on(uint32_t color);
 /* `over` laid on `under`, alpha from 0 to 1. */
 uint32_t attn__blend(uint32_t under, uint32_t over, float alpha);
 

@@ -102,10 +102,14 @@ static void settle(const attn_figure *figure, double positive,
         range->low = figure->low;
     /* One value, or an end beyond all of them: any span will do that a double
      * can tell from its low end. */
-    if (!(range->low < range->high) && range->log)
-        range->low = 0.1 * range->high;
-    else if (!(range->low < range->high))
+    if (range->low < range->high)
+        return;
+    if (!range->log)
         range->high = range->low + fmax(1, fabs(range->low) * 0x1p-40);
+    else if (0.1 * range->high > 0)
+        range->low = 0.1 * range->high;
+    else
+        range->high = 10 * range->low;
 }
 
 void attn__range_of(const attn_figure *figure, attn__heat *heat,

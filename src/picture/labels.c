@@ -23,7 +23,8 @@
 void attn__cut(const attn__scene *scene, const char *text, double size,
                double room, char to[ATTN__CUT_SIZE])
 {
-    const double dots = attn__room_for(scene, ELLIPSIS, size);
+    const double dots = attn__room_for(scene, "." ELLIPSIS, size) -
+                        attn__room_for(scene, ".", size);
     size_t fits = 0, n = 0; /* bytes before the dots, bytes in all */
 
     to[0] = '\0';

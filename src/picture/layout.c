@@ -225,16 +225,16 @@ static void draw_axis_names(attn__scene *scene, const grid *g, double left,
                             double top)
 {
     /* Between the first cells and the last, not counting labels. */
-    const double x = left + 0.5 * (g->column[1] + g->width -
-                                   g->column[3 * g->columns - 1]);
-    const double y = top + 0.5 * (g->row[1] + g->height -
-                                  g->row[3 * g->rows - 1]);
+    const double width = g->width - g->column[1] -
+                         g->column[3 * g->columns - 1];
+    const double height = g->height - g->row[1] - g->row[3 * g->rows - 1];
+    const double x = left + g->column[1] + 0.5 * width;
+    const double y = top + g->row[1] + 0.5 * height;
     char text[ATTN__CUT_SIZE];
     attn__item item;
 
     if (g->figure->row_axis) {
-        attn__cut(scene, g->figure->row_axis, ATTN__TEXT_SIZE, g->height,
-                  text);
+        attn__cut(scene, g->figure->row_axis, ATTN__TEXT_SIZE, height, text);
         item = attn__plain_text(scene, text, MARGIN + 8, y);
         item.y -= ATTN__CAP_HEIGHT / 2;
         item.turned = 1;
@@ -243,8 +243,7 @@ static void draw_axis_names(attn__scene *scene, const grid *g, double left,
         attn__scene_add(scene, item);
     }
     if (g->figure->column_axis) {
-        attn__cut(scene, g->figure->column_axis, ATTN__TEXT_SIZE, g->width,
-                  text);
+        attn__cut(scene, g->figure->column_axis, ATTN__TEXT_SIZE, width, text);
         item = attn__plain_text(scene, text, x,
                                 top + g->height + 0.5 * AXIS_LINE);
         item.anchor = ATTN__MIDDLE;
@@ -291,9 +290,10 @@ static void place(attn__scene *scene, const grid *g, attn__heat *heat)
 static attn_status fill(attn__scene *scene, grid *g, attn__heat *heat,
                         attn_diag *diag)
 {
+    /* What will never fit is refused before its numbers are read. */
+    ATTN__TRY(make_grid(g, scene, diag));
     ATTN__TRY(attn__heat_init(heat, g->figure, diag));
     attn__range_of(g->figure, heat, &scene->range);
-    ATTN__TRY(make_grid(g, scene, diag));
     place(scene, g, heat);
     ATTN__REQUIRE(!scene->short_of_memory, diag, ATTN_E_NOMEM, "panels",
                   "no memory for what they hold");

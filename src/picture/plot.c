@@ -11,7 +11,7 @@
 #define HEIGHT 260
 #define LARGEST_STEP 56 /* pixels from one point to the next */
 #define GAP 6.0
-#define MOST_TICKS 6
+#define MOST_TICKS 8
 #define LEGEND_LINE 18.0
 #define LEGEND_DASH 18.0
 #define LEGEND_GAP 16.0

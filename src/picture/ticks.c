@@ -42,7 +42,7 @@ attn__ticks attn__ticks_of(double low, double high, int64_t most)
     int power;
     double first, last;
 
-    ticks.step = round_up(fmax(fmin(span, 1e300), 1e-300), &power);
+    ticks.step = round_up(fmax(fmin(span, 1e308), 1e-300), &power);
     first = ceil(low / ticks.step - 1e-9);
     last = floor(high / ticks.step + 1e-9);
     /* Far from zero the ticks of a short span are beyond a double's digits. */
@@ -111,8 +111,9 @@ void attn__format(char text[ATTN__NUMBER_SIZE], double value, int decimals)
         snprintf(text, ATTN__NUMBER_SIZE, "NaN");
     } else if (isinf(value)) {
         snprintf(text, ATTN__NUMBER_SIZE, value < 0 ? "-inf" : "inf");
-    } else if (value != 0 &&
-               (decimals < 0 || fabs(value) * (double)unit >= MOST_DIGITS)) {
+    } else if (value == 0) {
+        format_fixed(text, 0, false, decimals > 0 ? decimals : 0);
+    } else if (decimals < 0 || fabs(value) * (double)unit >= MOST_DIGITS) {
         format_exponent(text, value);
     } else {
         format_fixed(text, (int64_t)(fabs(value) * (double)unit + 0.5),
