@@ -6,6 +6,7 @@
 #include "core/cpu.h"
 #include "core/diag.h"
 #include "kernels/gemm.h"
+#include "run/gemm_blas.h"
 #include "run/run.h"
 
 #include <string.h>
@@ -190,15 +191,6 @@ static void run_unit(const void *of, int64_t number, void *slot)
     run->kernel(&run->gemm, &unit, slot);
 }
 
-/* Sizes beside an empty axis may be anything: no product of them. */
-static int64_t unit_count(const gemm_run *run)
-{
-    if (run->gemm.batch == 0 || run->row_chunks == 0 ||
-        run->column_chunks == 0)
-        return 0;
-    return run->gemm.batch * run->row_chunks * run->column_chunks;
-}
-
 static void workspace_of(attn_dtype dtype, int64_t threads,
                          attn_workspace *need)
 {
@@ -241,13 +233,20 @@ attn_status attn_gemm(const attn_gemm_args *args, const attn_exec *exec,
     workspace_of(args->a.dtype, exec->threads, &need);
     ATTN__TRY(attn__exec_memory(exec, &need, diag));
     resolve(args, &run.gemm);
-    if (!attn__is_empty(&c))
-        join_batches(&run.gemm);
+    if (attn__is_empty(&c))
+        return attn__ok(diag);
+    join_batches(&run.gemm);
+#ifdef ATTN_CBLAS
+    if (attn__gemm_by_blas(&run.gemm))
+        return attn__ok(diag);
+#endif
     run.kernel = choose(args->a.dtype, args->isa_limit)->run;
     run.row_chunks = attn__ceil_div(run.gemm.m, ATTN__GEMM_ROWS);
     run.column_chunks = attn__ceil_div(run.gemm.n, ATTN__GEMM_COLUMNS);
-    units = (attn__units){&run, run_unit, unit_count(&run), exec->workspace,
-                          need.slot};
+    units = (attn__units){
+        &run, run_unit,
+        run.gemm.batch * run.row_chunks * run.column_chunks, exec->workspace,
+        need.slot};
     attn__run_units(&units, exec);
     return attn__ok(diag);
 }
