@@ -5,8 +5,8 @@
  * results, and calls the C library without the interpreter's lock; it computes
  * nothing. attn/_core.pyi has the signatures, the modules of attn the manual.
  */
-#include "layer.h"
-#include "picture.h"
+#include "layer_call.h"
+#include "heat_map.h"
 
 #ifndef _WIN32
 #include <pthread.h>

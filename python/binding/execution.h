@@ -5,7 +5,7 @@
 #ifndef ATTN_BINDING_EXECUTION_H
 #define ATTN_BINDING_EXECUTION_H
 
-#include "problem.h"
+#include "attention_call.h"
 
 #include <atomic>
 #include <memory>

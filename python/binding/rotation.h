@@ -4,7 +4,7 @@
 #ifndef ATTN_BINDING_ROTATION_H
 #define ATTN_BINDING_ROTATION_H
 
-#include "problem.h"
+#include "attention_call.h"
 
 #include <nanobind/stl/vector.h>
 

@@ -25,8 +25,8 @@ def python(code):
 
 
 def test_import_brings_numpy_alone():
-    loaded = python("import sys, attn, attn.lessons; "
-                    "print(*sorted({m.partition('.')[0] for m in sys.modules}))")
+    loaded = python("import sys, attn, attn.lessons; print(*sorted("
+                    "{m.partition('.')[0] for m in sys.modules}))")
     assert "numpy" in loaded
     assert not {"torch", "jax", "transformers", "ml_dtypes"} & set(loaded)
 

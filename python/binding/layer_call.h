@@ -2,8 +2,8 @@
  *
  * One call of the multi-head layer: arrays by their names, as
  * attn_layer_desc and attn_layer_args. */
-#ifndef ATTN_BINDING_LAYER_H
-#define ATTN_BINDING_LAYER_H
+#ifndef ATTN_BINDING_LAYER_CALL_H
+#define ATTN_BINDING_LAYER_CALL_H
 
 #include "attn_layer.h"
 #include "execution.h"

@@ -3,8 +3,8 @@
  * One call of attention: the keywords of attn._keywords.features and the
  * arrays, as attn_desc and attn_args. What the library checks is left to it;
  * here is what it can't see: ranks, words, "causal" without a corner. */
-#ifndef ATTN_BINDING_PROBLEM_H
-#define ATTN_BINDING_PROBLEM_H
+#ifndef ATTN_BINDING_ATTENTION_CALL_H
+#define ATTN_BINDING_ATTENTION_CALL_H
 
 #include "arrays.h"
 

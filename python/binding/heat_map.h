@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Heat maps of matrices, as the bytes of an SVG or PNG. */
-#ifndef ATTN_BINDING_PICTURE_H
-#define ATTN_BINDING_PICTURE_H
+#ifndef ATTN_BINDING_HEAT_MAP_H
+#define ATTN_BINDING_HEAT_MAP_H
 
 #include "attn_picture.h"
 #include "arrays.h"
