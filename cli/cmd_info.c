@@ -112,7 +112,7 @@ static void json_entry(const attn_entry *e)
     cli_json_string(e->format);
     printf(", \"status\": \"%s\"", attn_status_name(e->status));
     if (e->status == ATTN_OK) {
-        printf(", \"type\": \"%s\", \"shape\": [", type_of(e));
+        printf(", \"dtype\": \"%s\", \"shape\": [", type_of(e));
         for (int32_t a = 0; a < e->rank; a++)
             printf("%s%" PRId64, a > 0 ? ", " : "", e->shape[a]);
         putchar(']');
@@ -133,7 +133,7 @@ static void list_entries(const attn_file *file, bool json)
         puts(n > 0 ? "\n]}" : "]}");
         return;
     }
-    printf("%-20s %-24s %-5s %s\n", "name", "shape", "type", "as stored");
+    printf("%-20s %-24s %-5s %s\n", "name", "shape", "dtype", "as stored");
     for (int64_t i = 0; i < n; i++)
         print_entry(attn_file_entry(file, i));
 }

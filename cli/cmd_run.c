@@ -62,7 +62,7 @@ static int set_json(void *target, const char *name, const char *value)
 }
 
 static const cli_option options[] = {
-    {"o", "=OUT.npz", "write the results, and print nothing",
+    {"o", "=OUT.npz", "write the results, instead of the table",
      set_output},
     {"weights", NULL,
      "also weights and entropy; with tokens, print\n"
@@ -153,14 +153,16 @@ static int report(cli_problem *p, const run_options *r)
     const attn_array *tokens = tokens_to_print(p, r);
     int code;
 
-    if (r->output)
-        return write_output(p, r);
+    if (r->output && write_output(p, r) != CLI_OK)
+        return CLI_INPUT;
     if (r->json) {
         fputs("{\"arrays\": ", stdout);
         cli_json_arrays(p->outputs, p->n_outputs);
         puts("}");
         return CLI_OK;
     }
+    if (r->output)
+        return CLI_OK;
     cli_print_arrays(p->outputs, p->n_outputs);
     if (!tokens)
         return CLI_OK;

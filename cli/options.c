@@ -140,14 +140,14 @@ static int set_layout(void *target, const char *name, const char *value)
 
 static const cli_option options[] = {
     {"scale", "=X", "factor on q.k; default 1/sqrt(D)", set_scale},
-    {"causal", "[=CORNER]",
-     "no key after the query; CORNER is top_left or\n"
-     "bottom_right, if q and k differ in length", set_causal},
+    {"causal", "[=top_left|bottom_right]",
+     "no key after the query; the corner is needed if q\n"
+     "and k differ in length", set_causal},
     {"window", "=L,R", "keys from p - L to p + R; -1 = unbounded", set_window},
     {"softcap", "=X", "X tanh(score / X), before bias and mask", set_softcap},
     {"empty-rows", "=zero|nan", "o of a query that may see no key",
      set_empty_rows},
-    {"rope", "[=SPEC]",
+    {"rope", "=SPEC",
      "rotate q and k first; SPEC is a list of half or\n"
      "interleaved, base=X, rotary_dim=N, scaling=linear|\n"
      "dynamic|ntk|yarn|longrope|llama3, and its keys", set_rope},

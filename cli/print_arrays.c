@@ -96,7 +96,7 @@ void cli_print_arrays(const attn_array *arrays, int n)
 
     for (int i = 0; i < n; i++)
         any_nan = any_nan || summarise(&arrays[i]).n_nan > 0;
-    printf("%-9s %-20s %-5s %12s %12s%s\n", "name", "shape", "type", "min",
+    printf("%-9s %-20s %-5s %12s %12s%s\n", "name", "shape", "dtype", "min",
            "max", any_nan ? "        nan" : "");
     for (int i = 0; i < n; i++) {
         const attn_array *a = &arrays[i];
@@ -175,7 +175,7 @@ static void json_array(const attn_array *a)
     fputs(", \"shape\": [", stdout);
     for (int32_t i = 0; i < a->rank; i++)
         printf("%s%" PRId64, i > 0 ? ", " : "", a->shape[i]);
-    printf("], \"type\": \"%s\"", attn_dtype_name(a->dtype));
+    printf("], \"dtype\": \"%s\"", attn_dtype_name(a->dtype));
     if (a->count > s.n_nan) {
         fputs(", \"min\": ", stdout);
         json_number(a, s.least);

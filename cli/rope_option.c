@@ -134,8 +134,6 @@ int cli_rope_parse(const char *name, const char *text, cli_rope *rope)
     memset(rope, 0, sizeof *rope);
     rope->given = true;
     attn_rope_init(&rope->desc);
-    if (!text)
-        return CLI_GO;
     copy = strdup(text);
     if (!copy)
         return cli_no_memory();

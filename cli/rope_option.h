@@ -16,7 +16,7 @@ typedef struct cli_rope {
     double short_factor[CLI_ROPE_FACTORS], long_factor[CLI_ROPE_FACTORS];
 } cli_rope;
 
-/* Parse `text` (NULL: all defaults). CLI_GO, or having said why, an exit
+/* Parse `text`; "half" is all defaults. CLI_GO, or having said why, an exit
  * code. */
 int cli_rope_parse(const char *name, const char *text, cli_rope *rope);
 /* The descriptor, its pointers set. */

@@ -65,6 +65,24 @@ static const cli_option *find(const cli_usage *usage, const char *name,
     return NULL;
 }
 
+/* Whether `word` is one of the values that "[=A|B]" offers. A value that may be
+ * left out is looked for in the next word only where that can't be a file. */
+static bool is_offered(const char *value, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (const char *at = value + 2; *at; at += *at == '|') {
+        const size_t length = strcspn(at, "|]");
+
+        if (length == n && memcmp(at, word, n) == 0)
+            return true;
+        at += length;
+        if (*at == ']')
+            break;
+    }
+    return false;
+}
+
 /* The option at argv[*i]; *i moves on if its value is the next word. */
 static int take_option(const cli_usage *usage, int argc, char **argv, int *i)
 {
@@ -91,6 +109,9 @@ static int take_option(const cli_usage *usage, int argc, char **argv, int *i)
         if (*i + 1 == argc)
             return cli_fail(CLI_USAGE, "%s: needs a value, %s", word,
                             o->value + 1);
+        value = argv[++*i];
+    } else if (!value && o->value && *i + 1 < argc &&
+               is_offered(o->value, argv[*i + 1])) {
         value = argv[++*i];
     }
     return o->set(target, o->name, value);

@@ -12,7 +12,7 @@
 
 typedef struct cli_option {
     const char *name;  /* without dashes; one letter takes one dash */
-    const char *value; /* NULL: none; "=X": needed; "[=X]": may be left out */
+    const char *value; /* NULL: none; "=X": needed; "[=A|B]": may be left out */
     const char *help;
     /* Put `value` (NULL where left out) into `target`; CLI_GO or, having said
      * why, an exit code. */
