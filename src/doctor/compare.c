@@ -74,8 +74,10 @@ attn__closeness attn__compare(const attn__work *w, const attn__question *q,
         const double p = w->answer[x], a = q->answer[x];
         double error;
 
-        if (isnan(p))
+        if (isnan(p)) { /* nothing visible: 0 or NaN is what one expects */
+            c.compared += a == 0 || !isfinite(a);
             continue;
+        }
         c.compared++;
         if (isinf(p))
             error = isfinite(a) ? INFINITY : 0;

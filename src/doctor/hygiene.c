@@ -73,6 +73,16 @@ static bool asked_twice(attn__attempt *a, attn__question *calls[3])
     return calls[0] && calls[1] && calls[2];
 }
 
+/* Also where there are more keys than any tile has? */
+static bool is_constant_at_length(attn__attempt *a)
+{
+    attn__question *q = attn__compose(a->interview, "long",
+                                      attn__sizes_long(a->interview, 70), 0);
+    const attn__question *call = q ? again(a, q, VIEW_PLAIN) : NULL;
+
+    return !call || is_constant(call);
+}
+
 attn__conduct attn__observe(attn__attempt *a)
 {
     attn__question *calls[3], *next;
@@ -81,10 +91,10 @@ attn__conduct attn__observe(attn__attempt *a)
         return CONDUCT_FINE;
     if (is_nowhere_finite(calls[0]) && is_nowhere_finite(calls[1]))
         return CONDUCT_NAN;
-    if (is_constant(calls[0]) && same(calls[0], calls[1]))
-        return CONDUCT_CONSTANT;
     if (same(calls[0], calls[1]))
-        return CONDUCT_REMEMBERS;
+        return !is_constant(calls[0])  ? CONDUCT_REMEMBERS
+               : is_constant_at_length(a) ? CONDUCT_CONSTANT
+                                          : CONDUCT_FINE;
     if (same(calls[0], calls[2]))
         return CONDUCT_FINE;
     next = again(a, &a->interview->questions[0], VIEW_PLAIN);

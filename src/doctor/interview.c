@@ -128,11 +128,13 @@ static void ask_masks(attn__interview *in, attn__sizes sizes)
         {b, 1, sizes.len_q, sizes.len_k},
     };
 
+    const bool keys_only = attn__parameter_of(in->binding, ROLE_MASK) < 0;
+
     for (size_t x = 0; x < sizeof shapes / sizeof shapes[0]; x++) {
         attn__question *q =
             attn__compose_mask(in, "mask", sizes, ASK_MASK, shapes[x]);
 
-        if (q)
+        if (q && (!keys_only || shapes[x][2] == 1))
             attn__put(in, q);
     }
 }
@@ -189,7 +191,10 @@ static void ask_coincidences(attn__interview *in)
         ask(in, "one head", attn__sizes_single(in, 6), causal);
     if (in->binding->takes & ASK_MASK) {
         const attn__sizes n = attn__sizes_equal(in);
-        const int64_t shape[4] = {n.batch, 1, n.len_q, n.len_k};
+        const bool keys_only =
+            attn__parameter_of(in->binding, ROLE_MASK) < 0;
+        const int64_t shape[4] = {n.batch, 1, keys_only ? 1 : n.len_q,
+                                  n.len_k};
         attn__question *q =
             attn__compose_mask(in, "equal sizes", n, ASK_MASK, shape);
 

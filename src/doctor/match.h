@@ -25,7 +25,8 @@ double attn__unit(attn__tier tier);
 
 typedef struct attn__closeness {
     double worst;     /* largest error / tolerance; above 1 is a mismatch */
-    int64_t compared; /* elements about which the prediction had a claim */
+    int64_t compared; /* elements about which the prediction had a claim, or
+                         that are 0 or NaN where it had none */
 } attn__closeness;
 
 /* The prediction in w->answer against the question's answer. */

@@ -35,6 +35,7 @@ void attn__model_init(attn__model *model)
         [SLOT_CAP] = attn__right_cap,
         [SLOT_BIAS] = attn__right_bias,
         [SLOT_ALIBI] = attn__right_alibi,
+        [SLOT_PLACE] = attn__right_place,
         [SLOT_CAUSAL] = attn__right_causal,
         [SLOT_WINDOW] = attn__right_window,
         [SLOT_MASK] = attn__right_mask,
@@ -76,6 +77,7 @@ bool attn__work_open(attn__work *w, attn__arena *arena, int64_t pairs,
     w->answer = attn__arena_doubles(arena, 3 * elements);
     w->kv_head = attn__arena_take(arena, elements, sizeof(int64_t));
     w->position = attn__arena_take(arena, elements, sizeof(int64_t));
+    w->place = attn__arena_take(arena, elements, sizeof(int64_t));
     return !arena->failed;
 }
 

@@ -50,6 +50,7 @@ typedef enum attn__slot {
     SLOT_CAP,
     SLOT_BIAS,
     SLOT_ALIBI,
+    SLOT_PLACE,  /* where windows count from */
     SLOT_CAUSAL, /* these four clear `visible` */
     SLOT_WINDOW,
     SLOT_MASK,
@@ -104,6 +105,7 @@ struct attn__work {
     double *dq, *dk, *dv;
     int64_t *kv_head;  /* (heads_q) */
     int64_t *position; /* (batch): of query 0 on the key axis */
+    int64_t *place;    /* (batch): the same, for windows */
     int64_t n_answer;
 };
 
@@ -155,7 +157,7 @@ void attn__exchange(attn__work *w, int axes);
 /* The right steps, for wrong ones that build on them. */
 attn__step attn__right_project, attn__right_split, attn__right_map,
     attn__right_scale, attn__right_dot, attn__right_cap, attn__right_bias,
-    attn__right_alibi, attn__right_causal, attn__right_window,
+    attn__right_alibi, attn__right_place, attn__right_causal, attn__right_window,
     attn__right_mask, attn__right_length, attn__right_hide,
     attn__right_softmax, attn__right_mass, attn__right_weigh,
     attn__right_output, attn__right_finish, attn__right_dv, attn__right_dp,

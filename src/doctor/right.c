@@ -133,6 +133,13 @@ void attn__right_alibi(attn__work *w, double param)
 
 /* ------------------------------------------------------------ visibility */
 
+/* Where windows count from: the positions. */
+void attn__right_place(attn__work *w, double param)
+{
+    (void)param;
+    memcpy(w->place, w->position, (size_t)w->n.batch * sizeof *w->place);
+}
+
 void attn__right_causal(attn__work *w, double param)
 {
     (void)param;
@@ -141,18 +148,6 @@ void attn__right_causal(attn__work *w, double param)
     ATTN__FOR_ROWS(w, row) {
         for (int64_t j = 0; j < w->n.len_k; j++)
             row.visible[j] &= j <= row.position;
-    }
-}
-
-void attn__right_window(attn__work *w, double param)
-{
-    const int64_t left = w->window[0], right = w->window[1];
-
-    (void)param;
-    ATTN__FOR_ROWS(w, row) {
-        for (int64_t j = 0; j < w->n.len_k; j++)
-            row.visible[j] &= (left < 0 || j >= row.position - left) &&
-                              (right < 0 || j <= row.position + right);
     }
 }
 

@@ -23,7 +23,7 @@ static attn__question *reading(attn__attempt *a, int64_t len, bool flat)
     n.dim_v = n.len_k = len;
     if (!(in->sizes & ASK_DIMS))
         n.dim_qk = len;
-    if (!(in->sizes & ASK_CROSS))
+    if (flat || !(in->sizes & ASK_CROSS))
         n.len_q = len;
     n.batch = n.batch > 2 ? 2 : n.batch;
     q = attn__aside(a, n, 0);
@@ -225,7 +225,7 @@ void attn__describe_structure(attn__exam *exam, attn__attempt *a)
         attn__add_fault(r, "softmax-extra-mass", "")->evidence =
             "every row is the right one times a factor below 1";
     } else if (pattern.sums_to_one && isfinite(scale) &&
-               pattern.most - pattern.least > 1e-6) {
+               fabs(scale * sqrt((double)q->n.dim_qk) - 1) > 1e-4) {
         describe_scale(exam, q, scale);
     } else {
         attn__add_fault(r, "unexplained", "")->evidence =

@@ -9,11 +9,16 @@
 
 /* ---------------------------------------------------------------- causal */
 
-/* visible &= lowest <= j - (p or i) <= highest. */
-static void band(attn__work *w, bool local, int64_t lowest, int64_t highest)
+/* visible &= lowest <= j - p <= highest, p being the row's position, its
+ * number, or where windows count from. */
+typedef enum origin { POSITION, ROW, PLACE } origin;
+
+static void band(attn__work *w, origin from, int64_t lowest, int64_t highest)
 {
     ATTN__FOR_ROWS(w, row) {
-        const int64_t p = local ? row.i : row.position;
+        const int64_t p = from == ROW     ? row.i
+                          : from == PLACE ? row.i + w->place[row.b]
+                                          : row.position;
 
         for (int64_t j = 0; j < w->n.len_k; j++)
             row.visible[j] &= j - p >= lowest && j - p <= highest;
@@ -27,23 +32,23 @@ void attn__causal_other_corner(attn__work *w, double param)
 
     (void)param;
     if (w->causal == ATTN_CAUSAL_TOP_LEFT)
-        band(w, true, -w->n.len_k, off);
+        band(w, ROW, -w->n.len_k, off);
     else if (w->causal == ATTN_CAUSAL_BOTTOM_RIGHT)
-        band(w, true, -w->n.len_k, 0);
+        band(w, ROW, -w->n.len_k, 0);
 }
 
 /* j <= p + param. */
 void attn__causal_shifted(attn__work *w, double param)
 {
     if (w->causal != ATTN_CAUSAL_NONE)
-        band(w, false, -w->n.len_k - w->n.len_q, (int64_t)param);
+        band(w, POSITION, -w->n.len_k - w->n.len_q, (int64_t)param);
 }
 
 /* j >= p + param: the other triangle. */
 void attn__causal_upper(attn__work *w, double param)
 {
     if (w->causal != ATTN_CAUSAL_NONE)
-        band(w, false, (int64_t)param, w->n.len_k + w->n.len_q);
+        band(w, POSITION, (int64_t)param, w->n.len_k + w->n.len_q);
 }
 
 /* One bound, that of the last row, for every param rows. */
@@ -63,59 +68,55 @@ void attn__causal_block(attn__work *w, double param)
 
 /* ---------------------------------------------------------------- window */
 
-static void window(attn__work *w, bool local, int64_t left, int64_t right)
+static void window(attn__work *w, int64_t left, int64_t right)
 {
     const int64_t all = w->n.len_k + w->n.len_q;
 
-    band(w, local, left < 0 ? -all : -left, right < 0 ? all : right);
+    band(w, PLACE, left < 0 ? -all : -left, right < 0 ? all : right);
+}
+
+void attn__right_window(attn__work *w, double param)
+{
+    (void)param;
+    window(w, w->window[0], w->window[1]);
+}
+
+/* Windows count from the row's number, not from its position. */
+void attn__place_local(attn__work *w, double param)
+{
+    (void)param;
+    for (int64_t b = 0; b < w->n.batch; b++)
+        w->place[b] = 0;
 }
 
 /* A bound that gets shorter than 0 excludes the diagonal. */
+static void longer(attn__work *w, int64_t left, int64_t right)
+{
+    const int64_t all = w->n.len_k + w->n.len_q;
+
+    band(w, PLACE, w->window[0] < 0 ? -all : -w->window[0] - left,
+         w->window[1] < 0 ? all : w->window[1] + right);
+}
+
 void attn__window_left(attn__work *w, double param)
 {
-    const int64_t right = w->window[1];
-
-    if (w->window[0] < 0)
-        attn__right_window(w, 0);
-    else
-        band(w, false, -w->window[0] - (int64_t)param,
-             right < 0 ? w->n.len_k + w->n.len_q : right);
+    longer(w, (int64_t)param, 0);
 }
 
 void attn__window_right(attn__work *w, double param)
 {
-    const int64_t left = w->window[0];
-
-    if (w->window[1] < 0)
-        attn__right_window(w, 0);
-    else
-        band(w, false, left < 0 ? -w->n.len_k - w->n.len_q : -left,
-             w->window[1] + (int64_t)param);
+    longer(w, 0, (int64_t)param);
 }
 
-/* Both sides longer by param. */
 void attn__window_both(attn__work *w, double param)
 {
-    const int64_t more = (int64_t)param;
-
-    if (w->window[0] < 0 || w->window[1] < 0)
-        attn__right_window(w, 0);
-    else
-        band(w, false, -w->window[0] - more, w->window[1] + more);
-}
-
-/* Counted from the row's number, not from its position. */
-void attn__window_local(attn__work *w, double param)
-{
-    (void)param;
-    window(w, true, w->window[0], w->window[1]);
+    longer(w, (int64_t)param, (int64_t)param);
 }
 
 /* param 0: the left bound dropped, 1: the right one. */
 void attn__window_one_sided(attn__work *w, double param)
 {
-    window(w, false, param > 0 ? w->window[0] : -1,
-           param > 0 ? -1 : w->window[1]);
+    window(w, param > 0 ? w->window[0] : -1, param > 0 ? -1 : w->window[1]);
 }
 
 /* Half of the width to each side. */
@@ -125,7 +126,7 @@ void attn__window_centred(attn__work *w, double param)
 
     (void)param;
     if (w->window[0] >= 0)
-        window(w, false, half, half);
+        window(w, half, half);
 }
 
 /* ------------------------------------------------------------------ mask */

@@ -7,6 +7,11 @@
 
 #include "doctor/wrong.h"
 
+static double larger(double x, double y)
+{
+    return x > y ? x : y;
+}
+
 /* -------------------------------------------------------- which elements */
 
 /* The axes over which a wrong softmax normalises: bit x for axis x of
@@ -38,7 +43,7 @@ static void softmax_over(attn__work *w, int axes)
         for (int64_t j = 0; j < n; j++) {
             const int64_t g = group_of(w, &row, j, axes);
 
-            max[g] = fmax(max[g], row.s[j]);
+            max[g] = larger(max[g], row.s[j]);
         }
     }
     ATTN__FOR_ROWS(w, row) {
@@ -100,7 +105,7 @@ void attn__softmax_other(attn__work *w, double param)
 
         for (int64_t j = 0; j < n; j++) {
             sum += row.s[j] == -INFINITY ? 0 : row.s[j];
-            max = fmax(max, row.s[j]);
+            max = larger(max, row.s[j]);
         }
         for (int64_t j = 0; j < n; j++) {
             const double s = row.s[j] == -INFINITY ? 0 : row.s[j];
@@ -133,7 +138,8 @@ static bool is_silent(const attn__sizes *n)
            (n->len_q == 1 || n->len_q == n->len_k);
 }
 
-/* param: bit 0, the sum is misplaced; bit 1, the maximum. */
+/* param: bit 0, the sum is misplaced; bit 1, the maximum; bit 2, no maximum
+ * is taken off, or one for all. */
 void attn__softmax_keepdims(attn__work *w, double param)
 {
     const int bits = (int)param;
@@ -146,14 +152,15 @@ void attn__softmax_keepdims(attn__work *w, double param)
     ATTN__FOR_ROWS(w, row) {
         max[row.index] = -INFINITY;
         for (int64_t j = 0; j < w->n.len_k; j++)
-            max[row.index] = fmax(max[row.index], row.s[j]);
+            max[row.index] = larger(max[row.index], row.s[j]);
     }
     ATTN__FOR_ROWS(w, row) {
         sum[row.index] = 0;
         for (int64_t j = 0; j < w->n.len_k; j++) {
             const int64_t at = bits & 2 ? shifted(w, &row, j) : row.index;
 
-            sum[row.index] += row.p[j] = exp(row.s[j] - max[at]);
+            sum[row.index] += row.p[j] =
+                exp(row.s[j] - (bits & 4 ? 0 : max[at]));
         }
     }
     ATTN__FOR_ROWS(w, row) {
@@ -169,13 +176,13 @@ static double row_max(const attn__work *w, const attn__pairs *row)
     double max = -INFINITY;
 
     for (int64_t j = 0; j < w->n.len_k; j++)
-        max = fmax(max, row->s[j]);
+        max = larger(max, row->s[j]);
     return max;
 }
 
 static double log_add(double x, double y)
 {
-    const double max = fmax(x, y);
+    const double max = larger(x, y);
 
     return max == -INFINITY ? max : max + log(exp(x - max) + exp(y - max));
 }
@@ -278,20 +285,27 @@ void attn__mass_tail_capped(attn__work *w, double param)
 /* ---------------------------------------------------------------- online */
 
 /* What an online softmax over tiles forgets to rescale. */
-enum { ACC = 1, SUM = 2, LOCAL = 4, INVERSE = 8 };
+enum { ACC = 1, SUM = 2, LOCAL = 4 };
 
-/* The maximum that key j's term was taken off: of all keys so far, or LOCAL,
- * of its own tile. */
-static double running_max(const attn__work *w, const attn__pairs *row,
-                          int64_t j, int64_t tile, bool local)
+/* To then[0..n): the maximum that each key's term was taken off: of all keys
+ * up to the end of its tile or, LOCAL, of its tile alone. Returns that of
+ * all. */
+static double running_max(const double *s, int64_t n, int64_t tile, bool local,
+                          double *then)
 {
-    const int64_t first = local ? j / tile * tile : 0;
-    const int64_t end = j / tile * tile + tile;
-    double max = -INFINITY;
+    double all = -INFINITY;
 
-    for (int64_t x = first; x < end && x < w->n.len_k; x++)
-        max = fmax(max, row->s[x]);
-    return max;
+    for (int64_t first = 0; first < n; first += tile) {
+        const int64_t end = first + tile < n ? first + tile : n;
+        double max = local ? -INFINITY : all;
+
+        for (int64_t j = first; j < end; j++)
+            max = larger(max, s[j]);
+        for (int64_t j = first; j < end; j++)
+            then[j] = max;
+        all = larger(all, max);
+    }
+    return all;
 }
 
 static double term(double s, double max)
@@ -302,17 +316,16 @@ static double term(double s, double max)
 static void online(attn__work *w, int64_t tile, int forgets)
 {
     const int64_t n = w->n.len_k;
+    double *then = w->spare;
 
     ATTN__FOR_ROWS(w, row) {
-        const double last = row_max(w, &row);
+        const double last =
+            running_max(row.s, n, tile, forgets & LOCAL, then);
         double sum = 0;
 
         for (int64_t j = 0; j < n; j++) {
-            const double then =
-                running_max(w, &row, j, tile, forgets & LOCAL);
-
-            sum += term(row.s[j], forgets & SUM ? then : last);
-            row.p[j] = term(row.s[j], forgets & ACC ? then : last);
+            sum += term(row.s[j], forgets & SUM ? then[j] : last);
+            row.p[j] = term(row.s[j], forgets & ACC ? then[j] : last);
         }
         for (int64_t j = 0; j < n; j++)
             row.p[j] /= sum;
@@ -332,6 +345,25 @@ void attn__online_sum(attn__work *w, double param)
 void attn__online_neither(attn__work *w, double param)
 {
     online(w, (int64_t)param, ACC | SUM);
+}
+
+/* exp(new - old) where exp(old - new) is right: each earlier term is off by
+ * the square of that. */
+void attn__online_inverse(attn__work *w, double param)
+{
+    const int64_t n = w->n.len_k;
+    double *then = w->spare;
+
+    ATTN__FOR_ROWS(w, row) {
+        const double last =
+            running_max(row.s, n, (int64_t)param, false, then);
+        double sum = 0;
+
+        for (int64_t j = 0; j < n; j++)
+            sum += row.p[j] = term(row.s[j], 2 * then[j] - last);
+        for (int64_t j = 0; j < n; j++)
+            row.p[j] /= sum;
+    }
 }
 
 void attn__online_local(attn__work *w, double param)
