@@ -95,6 +95,24 @@ static double *by_rows(const attn__binding *b, const attn_result *r,
     return x;
 }
 
+/* y (batch, len, width), or without the batch. */
+static double *take_y(const attn__binding *b, const attn_result *r,
+                      const attn__question *q, int64_t width,
+                      attn__arena *arena)
+{
+    const int64_t shape[3] = {q->n.batch, q->n.len_q, width};
+    const bool batch = attn__layout_facts_of(b->layout)->batch;
+    const int64_t count = shape[0] * shape[1] * shape[2];
+    double *y;
+
+    if (!has_shape(r, batch ? 3 : 2, batch ? shape : shape + 1))
+        return NULL;
+    y = attn__arena_doubles(arena, count);
+    if (y)
+        memcpy(y, r->data, (size_t)count * sizeof *y);
+    return y;
+}
+
 /* Which results are gradients of what: dq, dk, dv in this order. */
 static double *take_gradients(const attn__binding *b, const attn_answer *a,
                               const attn__sizes *n, attn__arena *arena)
@@ -134,9 +152,18 @@ static void take(attn__binding *b, attn__question *q, const attn_answer *a,
             attn__count_q(n) + attn__count_k(n) + attn__count_v(n);
         return;
     }
-    if (a->n_results > 0)
-        q->answer = take_o(b, &a->results[0], n, arena);
-    q->n_answer = attn__count_o(n);
+    if (q->layer.x) {
+        const int64_t width =
+            q->layer.w_o ? q->layer.model : attn__width_o(n);
+
+        if (a->n_results > 0)
+            q->answer = take_y(b, &a->results[0], q, width, arena);
+        q->n_answer = n->batch * n->len_q * width;
+    } else {
+        if (a->n_results > 0)
+            q->answer = take_o(b, &a->results[0], n, arena);
+        q->n_answer = attn__count_o(n);
+    }
     for (int32_t x = 1; x < a->n_results; x++) {
         if (!q->weights)
             q->weights = by_rows(b, &a->results[x], n, n->len_k, arena);

@@ -160,11 +160,11 @@ attn_kind attn__guess_kind(const attn_subject *subject)
 
     for (int x = 0; x < subject->n_parameters; x++)
         b.role[x] = role_of(subject->parameters[x].name);
+    if (has(&b, ROLE_W_Q) || has(&b, ROLE_W_QKV))
+        return ATTN_KIND_MULTI_HEAD;
     if (has(&b, ROLE_LSE1) || has(&b, ROLE_LSE2) ||
         (contains(name, "merge") && !has(&b, ROLE_Q)))
         return ATTN_KIND_MERGE;
-    if (has(&b, ROLE_W_Q) || has(&b, ROLE_W_QKV))
-        return ATTN_KIND_MULTI_HEAD;
     if (has(&b, ROLE_D_O) && has(&b, ROLE_K))
         return ATTN_KIND_BACKWARD;
     if (contains(name, "backward") || contains(name, "bwd"))

@@ -2,6 +2,7 @@
  *
  * Composing a question: random arrays with scores of about +-3, masks that
  * leave every row something, and whatever options it asks. */
+#include <math.h>
 #include <string.h>
 
 #include "doctor/interview.h"
@@ -90,6 +91,35 @@ static void add_options(attn__interview *in, attn__question *q)
         q->offset = random_integers(in, n->batch, 1, n->len_k - 1);
 }
 
+/* Matrices whose products keep the size of what they meet. */
+static void add_layer(attn__interview *in, attn__question *q)
+{
+    const attn__sizes *n = &q->n;
+    const bool free = in->sizes & ASK_MODEL;
+    const int64_t model = free ? 10 : attn__width_q(n);
+    const double size = 1.25 / sqrt((double)model);
+    attn__projections *l = &q->layer;
+
+    *l = (attn__projections){.model = model};
+    l->x = normals(in, n->batch * n->len_q * model, 1.25);
+    l->w_q = normals(in, model * attn__width_q(n), size);
+    l->w_k = normals(in, model * attn__width_k(n), size);
+    l->w_v = normals(in, model * attn__width_v(n), size);
+    if (attn__parameter_of(in->binding, ROLE_W_O) >= 0)
+        l->w_o = normals(in, attn__width_o(n) * model, size);
+    if (attn__parameter_of(in->binding, ROLE_B_Q) >= 0)
+        l->b_q = normals(in, attn__width_q(n), 0.5);
+    if (attn__parameter_of(in->binding, ROLE_B_K) >= 0)
+        l->b_k = normals(in, attn__width_k(n), 0.5);
+    if (attn__parameter_of(in->binding, ROLE_B_V) >= 0)
+        l->b_v = normals(in, attn__width_v(n), 0.5);
+    if (attn__parameter_of(in->binding, ROLE_B_O) >= 0)
+        l->b_o = normals(in, model, 0.5);
+    q->asked |= ASK_LAYER | (free ? ASK_MODEL : 0);
+    if (attn__parameter_of(in->binding, ROLE_W_QKV) >= 0)
+        q->asked |= ASK_PACKED;
+}
+
 static attn__question *compose(attn__interview *in, const char *title,
                                attn__sizes sizes, uint32_t asked)
 {
@@ -106,6 +136,8 @@ static attn__question *compose(attn__interview *in, const char *title,
     q->q = normals(in, attn__count_q(&sizes), 1.25);
     q->k = normals(in, attn__count_k(&sizes), 1.25);
     q->v = normals(in, attn__count_v(&sizes), 1.5);
+    if (in->layer)
+        add_layer(in, q);
     if (in->backward) {
         q->d_o = normals(in, attn__count_o(&sizes), 1.25);
         q->asked |= ASK_BACKWARD;

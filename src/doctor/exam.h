@@ -41,9 +41,16 @@ typedef struct attn__exam {
     attn_report *report;
 } attn__exam;
 
-/* Ask everything in this layout, and explain the answers. */
-bool attn__attempt_layout(attn__exam *exam, attn__layout layout,
-                          attn__attempt *attempt);
+/* How to call: the layout, and for a layer whether its matrices are
+ * (d_out, d_in). */
+typedef struct attn__way {
+    attn__layout layout;
+    bool weights_out;
+} attn__way;
+
+/* Ask everything in this way, and explain the answers. */
+bool attn__attempt_way(attn__exam *exam, attn__way way,
+                       attn__attempt *attempt);
 /* Explain the answers of an interview. */
 void attn__judge(attn__exam *exam, attn__attempt *attempt);
 attn__evidence attn__evidence_of(attn__exam *exam,

@@ -26,7 +26,9 @@ static attn__sizes narrowed(const attn__interview *in, attn__sizes n)
         n.heads_kv = n.heads_q;
     if (!(in->sizes & ASK_DIMS))
         n.dim_v = n.dim_qk;
-    if (!(in->sizes & ASK_CROSS))
+    if (in->layer)
+        n.len_k = n.len_q;
+    else if (!(in->sizes & ASK_CROSS))
         n.len_q = n.len_k;
     return n;
 }
@@ -74,23 +76,20 @@ static bool answers(attn__interview *in, uint32_t sizes, uint32_t asked)
     return q && attn__put(in, q);
 }
 
-/* The widest abilities with which a plain question is answered. */
+/* The widest abilities with which a plain question is answered: subsets of
+ * what is possible, the larger ones first. */
 bool attn__first_contact(attn__interview *in)
 {
-    static const uint32_t sizes[] = {
-        ASK_GROUPS | ASK_CROSS | ASK_DIMS,
-        ASK_CROSS | ASK_DIMS,
-        ASK_GROUPS | ASK_CROSS,
-        ASK_GROUPS | ASK_DIMS,
-        ASK_CROSS,
-        ASK_DIMS,
-        ASK_GROUPS,
-        0,
-    };
+    for (int count = __builtin_popcount(in->possible); count >= 0; count--) {
+        uint32_t subset = in->possible;
 
-    for (size_t x = 0; x < sizeof sizes / sizeof sizes[0]; x++) {
-        if (answers(in, sizes[x], 0))
-            return true;
+        for (;;) {
+            if (__builtin_popcount(subset) == count && answers(in, subset, 0))
+                return true;
+            if (subset == 0)
+                break;
+            subset = (subset - 1) & in->possible;
+        }
     }
     return false;
 }

@@ -15,11 +15,12 @@ typedef struct attn__interview {
     attn__random random;
     attn__question questions[ATTN__MAX_QUESTIONS];
     int64_t n;
-    /* what the subject can do beyond equal sizes: bits of ASK_GROUPS,
-     * ASK_CROSS, ASK_DIMS */
-    uint32_t sizes;
+    /* what the subject might do beyond equal sizes, and what it does: bits of
+     * ASK_GROUPS, ASK_CROSS, ASK_DIMS, ASK_MODEL */
+    uint32_t possible, sizes;
     int64_t heads, kv_heads; /* fixed from outside; 0 = free */
     bool backward;           /* questions carry d_o */
+    bool layer;              /* they have x and matrices instead of q, k, v */
     double budget;           /* seconds for calls */
     /* what some call refused, for the report: bits of `asked` and the reason */
     bool wrong_shape; /* some answer had other shapes */

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The kind "attention": fn(q, k, v, options) in any layout. Layouts are tried
- * in turn; another one, or a lower rank, wins only where it does better. */
+ * The kinds that are questions about attention: fn(q, k, v, options), the same
+ * with gradients, and layers. Layouts are tried in turn; another one, or a
+ * lower rank, wins only where it does better. */
 #include <string.h>
 
 #include "doctor/hygiene.h"
 #include "doctor/structure.h"
-
-/* In the order of preference. Packed ones need the number of heads. */
-static const attn__layout order[] = {
-    LAYOUT_BSE, LAYOUT_SE,  LAYOUT_BHSD, LAYOUT_BSHD,
-    LAYOUT_HSD, LAYOUT_SHD, LAYOUT_BSD,  LAYOUT_SD,
-};
 
 static bool is_packed(attn__layout layout)
 {
@@ -99,17 +94,24 @@ static void try_additive_mask(attn__exam *exam, attn__attempt *a)
     }
 }
 
-bool attn__attempt_layout(attn__exam *exam, attn__layout layout,
-                          attn__attempt *a)
+/* What the sizes of its questions may be. */
+static uint32_t possible_sizes(const attn__attempt *a)
 {
-    attn__interview *in =
-        attn__arena_take(&exam->arena, 1, sizeof *a->interview);
+    const attn__binding *b = &a->binding;
 
-    *a = (attn__attempt){.interview = in};
-    if (!in)
-        return false;
+    if (!a->interview->layer)
+        return ASK_GROUPS | ASK_CROSS | ASK_DIMS;
+    return ASK_MODEL | (has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0) |
+           (has_role(b, ROLE_W_QKV) ? 0 : ASK_DIMS);
+}
+
+static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
+{
+    attn__interview *in = a->interview;
+
     attn__bind(&a->binding, exam->subject, exam->kind);
-    a->binding.layout = layout;
+    a->binding.layout = way.layout;
+    a->binding.weights_out = way.weights_out;
     a->binding.dtype = exam->options.dtype;
     a->binding.mask_adds = exam->expect.mask_adds;
     in->arena = &exam->arena;
@@ -118,7 +120,22 @@ bool attn__attempt_layout(attn__exam *exam, attn__layout layout,
     in->heads = exam->expect.heads;
     in->kv_heads = exam->expect.kv_heads;
     in->backward = exam->kind == ATTN_KIND_BACKWARD;
+    in->layer = exam->kind == ATTN_KIND_MULTI_HEAD;
     in->budget = exam->options.seconds;
+    if (in->layer && !has_role(&a->binding, ROLE_HEADS) && in->heads == 0)
+        in->heads = 1;
+    in->possible = possible_sizes(a);
+}
+
+bool attn__attempt_way(attn__exam *exam, attn__way way, attn__attempt *a)
+{
+    attn__interview *in =
+        attn__arena_take(&exam->arena, 1, sizeof *a->interview);
+
+    *a = (attn__attempt){.interview = in};
+    if (!in)
+        return false;
+    prepare(exam, way, a);
     if (!attn__first_contact(in)) {
         a->refusal = in->refusal ? in->refusal : "";
         a->wrong_shape = in->wrong_shape;
@@ -131,7 +148,8 @@ bool attn__attempt_layout(attn__exam *exam, attn__layout layout,
     learn_window(in);
     learn_mask(in);
     attn__ask_all(in);
-    learn_band(a);
+    if (!in->layer && !in->backward)
+        learn_band(a);
     attn__judge(exam, a);
     if (a->state != STATE_RIGHT && exam->expect.identify)
         try_additive_mask(exam, a);
@@ -163,23 +181,25 @@ static bool beats(const attn__attempt *a, const attn__attempt *b)
     return wider && able;
 }
 
-static bool find_layout(attn__exam *exam, attn__attempt *best)
+/* Try the ways in turn; the best is left in `best`. */
+static bool find_way(attn__exam *exam, const attn__way *ways, size_t n,
+                     attn__attempt *best)
 {
     const char *wanted = exam->options.layout;
     attn__attempt a;
 
     *best = (attn__attempt){.state = STATE_SILENT};
-    for (size_t x = 0; x < sizeof order / sizeof order[0]; x++) {
+    for (size_t x = 0; x < n; x++) {
         attn__binding b;
 
         attn__bind(&b, exam->subject, exam->kind);
-        if (wanted && attn__layout_of(wanted) != (int)order[x])
+        if (wanted && attn__layout_of(wanted) != (int)ways[x].layout)
             continue;
-        if (!wanted && is_packed(order[x]) && !has_role(&b, ROLE_HEADS))
+        if (!wanted && is_packed(ways[x].layout) &&
+            exam->kind != ATTN_KIND_MULTI_HEAD && !has_role(&b, ROLE_HEADS))
             continue;
-        if (!attn__attempt_layout(exam, order[x], &a))
+        if (!attn__attempt_way(exam, ways[x], &a))
             return false;
-        exam->report->calls += a.binding.calls;
         if (!best->interview || beats(&a, best)) {
             *best = a;
             best->interview->binding = &best->binding;
@@ -192,9 +212,23 @@ static bool find_layout(attn__exam *exam, attn__attempt *best)
 
 void attn__examine_attention(attn__exam *exam)
 {
+    static const attn__way ways[] = {
+        {LAYOUT_BSE, false},  {LAYOUT_SE, false},  {LAYOUT_BHSD, false},
+        {LAYOUT_BSHD, false}, {LAYOUT_HSD, false}, {LAYOUT_SHD, false},
+        {LAYOUT_BSD, false},  {LAYOUT_SD, false},
+    };
+    static const attn__way layer_ways[] = {
+        {LAYOUT_BSE, false}, {LAYOUT_BSE, true},
+        {LAYOUT_SE, false},  {LAYOUT_SE, true},
+    };
+    const bool layer = exam->kind == ATTN_KIND_MULTI_HEAD;
     attn__attempt best;
 
-    if (!find_layout(exam, &best))
+    if (!find_way(exam, layer ? layer_ways : ways,
+                  layer ? sizeof layer_ways / sizeof layer_ways[0]
+                        : sizeof ways / sizeof ways[0],
+                  &best) ||
+        !best.interview)
         return;
     best.interview->binding = &best.binding;
     attn__report_attempt(exam, &best);

@@ -182,6 +182,57 @@ static attn_input integers(const attn__call *c, const int64_t *x, int64_t n)
     return y ? tensor(c, ATTN_I64, y, 1, &n) : (attn_input){0};
 }
 
+/* --------------------------------------------------------------- matrices */
+
+/* x (batch, len, model), or (len, model) without a batch. */
+static attn_input hidden_states(const attn__call *c)
+{
+    const attn__question *q = c->question;
+    const int64_t shape[3] = {q->n.batch, q->n.len_q, q->layer.model};
+    const bool batch = attn__layout_facts_of(c->binding->layout)->batch;
+
+    return tensor(c, c->binding->dtype, q->layer.x, batch ? 3 : 2,
+                  batch ? shape : shape + 1);
+}
+
+/* (d_in, d_out), or the transpose where the subject has it so. */
+static attn_input matrix(const attn__call *c, const double *w, int64_t rows,
+                         int64_t cols)
+{
+    const int64_t shape[2] = {rows, cols}, turned[2] = {cols, rows};
+    double *y;
+
+    if (!c->binding->weights_out)
+        return tensor(c, c->binding->dtype, w, 2, shape);
+    y = attn__arena_doubles(c->arena, rows * cols);
+    for (int64_t e = 0; y && e < rows * cols; e++)
+        y[e % cols * rows + e / cols] = w[e];
+    return y ? tensor(c, c->binding->dtype, y, 2, turned) : (attn_input){0};
+}
+
+/* [Q | K | V] side by side. */
+static attn_input packed_matrix(const attn__call *c)
+{
+    const attn__question *q = c->question;
+    const attn__sizes *n = &q->n;
+    const int64_t rows = q->layer.model;
+    const int64_t width[3] = {attn__width_q(n), attn__width_k(n),
+                              attn__width_v(n)};
+    const double *w[3] = {q->layer.w_q, q->layer.w_k, q->layer.w_v};
+    const int64_t cols = width[0] + width[1] + width[2];
+    double *y = attn__arena_doubles(c->arena, rows * cols);
+    int64_t at = 0;
+
+    if (!y)
+        return (attn_input){0};
+    for (int x = 0; x < 3; x++) {
+        for (int64_t e = 0; e < rows * width[x]; e++)
+            y[e / width[x] * cols + at + e % width[x]] = w[x][e];
+        at += width[x];
+    }
+    return matrix(c, y, rows, cols);
+}
+
 /* ---------------------------------------------------------------- values */
 
 static attn_value of_tensor(attn_input t)
@@ -247,6 +298,40 @@ static bool input_value(const attn__call *c, attn__role role, attn_value *v)
         *v = of_integer(n->heads_q);
     else if (role == ROLE_KV_HEADS)
         *v = of_integer(n->heads_kv);
+    else
+        return false;
+    return true;
+}
+
+/* The inputs of a layer. */
+static bool layer_value(const attn__call *c, attn__role role, attn_value *v)
+{
+    const attn__question *q = c->question;
+    const attn__projections *l = &q->layer;
+    const attn__sizes *n = &q->n;
+
+    if (!l->x)
+        return false;
+    if (role == ROLE_X)
+        *v = of_tensor(hidden_states(c));
+    else if (role == ROLE_W_Q)
+        *v = of_tensor(matrix(c, l->w_q, l->model, attn__width_q(n)));
+    else if (role == ROLE_W_K)
+        *v = of_tensor(matrix(c, l->w_k, l->model, attn__width_k(n)));
+    else if (role == ROLE_W_V)
+        *v = of_tensor(matrix(c, l->w_v, l->model, attn__width_v(n)));
+    else if (role == ROLE_W_O && l->w_o)
+        *v = of_tensor(matrix(c, l->w_o, attn__width_o(n), l->model));
+    else if (role == ROLE_W_QKV)
+        *v = of_tensor(packed_matrix(c));
+    else if (role == ROLE_B_Q && l->b_q)
+        *v = of_tensor(vector(c, l->b_q, attn__width_q(n)));
+    else if (role == ROLE_B_K && l->b_k)
+        *v = of_tensor(vector(c, l->b_k, attn__width_k(n)));
+    else if (role == ROLE_B_V && l->b_v)
+        *v = of_tensor(vector(c, l->b_v, attn__width_v(n)));
+    else if (role == ROLE_B_O && l->b_o)
+        *v = of_tensor(vector(c, l->b_o, l->model));
     else
         return false;
     return true;
@@ -323,7 +408,8 @@ void attn__pass(attn__call *c)
         const attn__role role = c->binding->role[x];
         attn_value value;
 
-        if (!input_value(c, role, &value) && !asked_value(c, role, &value)) {
+        if (!layer_value(c, role, &value) && !input_value(c, role, &value) &&
+            !asked_value(c, role, &value)) {
             if (s->parameters[x].optional)
                 continue;
             value = neutral_value(c, role);

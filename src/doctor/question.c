@@ -59,3 +59,23 @@ void attn__broadcast_strides(const int64_t shape[4], int64_t stride[4])
         step *= shape[axis];
     }
 }
+
+int64_t attn__width_q(const attn__sizes *n)
+{
+    return n->heads_q * n->dim_qk;
+}
+
+int64_t attn__width_k(const attn__sizes *n)
+{
+    return n->heads_kv * n->dim_qk;
+}
+
+int64_t attn__width_v(const attn__sizes *n)
+{
+    return n->heads_kv * n->dim_v;
+}
+
+int64_t attn__width_o(const attn__sizes *n)
+{
+    return n->heads_q * n->dim_v;
+}

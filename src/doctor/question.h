@@ -33,7 +33,10 @@ enum {
     ASK_DIMS = 1 << 18,    /* dim_v != dim_qk */
     ASK_BATCH = 1 << 19,   /* batch > 1 */
     ASK_HEADS = 1 << 20,   /* heads_q > 1 */
-    ASK_BACKWARD = 1 << 21 /* gradients */
+    ASK_BACKWARD = 1 << 21, /* gradients */
+    ASK_LAYER = 1 << 22,    /* projections */
+    ASK_MODEL = 1 << 23,    /* model width != heads x dim */
+    ASK_PACKED = 1 << 24    /* q, k, v from one matrix */
 };
 
 typedef struct attn__sizes {
@@ -46,6 +49,8 @@ typedef struct attn__projections {
     const double *x, *w_q, *w_k, *w_v, *w_o; /* (d_in, d_out) */
     const double *b_q, *b_k, *b_v, *b_o;     /* NULL = none */
 } attn__projections;
+
+
 
 typedef struct attn__question {
     const char *title;
@@ -73,6 +78,12 @@ typedef struct attn__question {
     double *weights, *lse; /* further results, NULL where there is none */
     double seconds;
 } attn__question;
+
+/* Width of q's projection, heads x dim. */
+int64_t attn__width_q(const attn__sizes *n);
+int64_t attn__width_k(const attn__sizes *n);
+int64_t attn__width_v(const attn__sizes *n);
+int64_t attn__width_o(const attn__sizes *n);
 
 /* The sizes' bits of `asked`. */
 uint32_t attn__sizes_asked(const attn__sizes *n);

@@ -259,7 +259,6 @@ void attn__right_finish(attn__work *w, double param)
 {
     const attn__projections *l = &w->given->layer;
     const attn__sizes *n = &w->n;
-    const int64_t inner = n->heads_q * n->dim_v;
 
     (void)param;
     if (w->exchanged)
@@ -274,7 +273,7 @@ void attn__right_finish(attn__work *w, double param)
         memcpy(w->answer, w->packed_q, (size_t)w->n_answer * sizeof *w->o);
         return;
     }
-    project(w->packed_q, l->w_o, l->b_o, n->batch * n->len_q, inner, l->model,
-            w->answer);
+    project(w->packed_q, l->w_o, l->b_o, n->batch * n->len_q,
+            attn__width_o(n), l->model, w->answer);
     w->n_answer = n->batch * n->len_q * l->model;
 }

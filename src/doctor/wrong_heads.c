@@ -95,6 +95,36 @@ void attn__split_dim_order(attn__work *w, double param)
     w->v = w->own_v;
 }
 
+/* y (batch, heads_q, len, dim): the KV heads of x repeated along the sequence
+ * and reshaped to more heads. */
+static void repeat_along_sequence(const attn__sizes *n, const double *x,
+                                  double *y, int64_t dim)
+{
+    const int64_t group = n->heads_q / n->heads_kv;
+
+    for (int64_t b = 0; b < n->batch; b++)
+        for (int64_t h = 0; h < n->heads_q; h++)
+            for (int64_t j = 0; j < n->len_k; j++) {
+                const int64_t g = h / group;
+                const int64_t from = (h % group * n->len_k + j) / group;
+
+                memcpy(y, x + ((b * n->heads_kv + g) * n->len_k + from) * dim,
+                       (size_t)dim * sizeof *y);
+                y += dim;
+            }
+}
+
+/* Repeated on the sequence axis instead of the heads'. */
+void attn__split_repeated(attn__work *w, double param)
+{
+    attn__right_split(w, param);
+    repeat_along_sequence(&w->n, w->k, w->packed_k, w->n.dim_qk);
+    repeat_along_sequence(&w->n, w->v, w->packed_v, w->n.dim_v);
+    w->k = w->packed_k;
+    w->v = w->packed_v;
+    w->n.heads_kv = w->n.heads_q;
+}
+
 /* ------------------------------------------------------- merging heads */
 
 /* (batch, heads, len, dim) reshaped to (batch, len, heads dim). */
@@ -221,4 +251,87 @@ void attn__axes_exchanged(attn__work *w, double param)
     attn__exchange(w, (int)param);
     for (int64_t b = 0; b < w->n.batch; b++)
         w->position[b] = 0;
+}
+
+/* ---------------------------------------------------------- projections */
+
+/* Column of [Q | K | V] that a wrong reading takes for element (which, head,
+ * c): which 0, 1, 2 is q, k, v. */
+static int64_t column(const attn__sizes *n, int reading, int64_t which,
+                      int64_t h, int64_t c)
+{
+    static const int64_t orders[][3] = {
+        {1, 0, 2}, {0, 2, 1}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
+    const int64_t d = n->dim_qk, group = n->heads_q / n->heads_kv;
+
+    if (reading == 0) /* per group: its queries, k, v */
+        return which == 0 ? (h / group * (group + 2) + h % group) * d + c
+                          : (h * (group + 2) + group + which - 1) * d + c;
+    if (reading == 1) /* (heads, dim, 3) */
+        return (h * d + c) * 3 + which;
+    if (reading == 2) /* (dim, heads, 3) */
+        return (c * n->heads_q + h) * 3 + which;
+    if (reading == 3) /* (3, dim, heads) */
+        return (which * d + c) * n->heads_q + h;
+    return (orders[reading - 4][which] * n->heads_q + h) * d + c;
+}
+
+/* One column of x @ [w_q | w_k | w_v] + its bias. */
+static double projected(const attn__work *w, const double *x, int64_t col)
+{
+    const attn__projections *l = &w->given->layer;
+    const int64_t widths[3] = {attn__width_q(&w->n), attn__width_k(&w->n),
+                               attn__width_v(&w->n)};
+    const double *matrices[3] = {l->w_q, l->w_k, l->w_v};
+    const double *biases[3] = {l->b_q, l->b_k, l->b_v};
+    double sum;
+    int part = 0;
+
+    while (part < 2 && col >= widths[part])
+        col -= widths[part++];
+    sum = biases[part] ? biases[part][col] : 0;
+    for (int64_t d = 0; d < l->model; d++)
+        sum += x[d] * matrices[part][d * widths[part] + col];
+    return sum;
+}
+
+static bool is_readable(const attn__work *w, int reading)
+{
+    return w->given->layer.x && w->n.dim_qk == w->n.dim_v &&
+           (reading == 0 || w->n.heads_q == w->n.heads_kv);
+}
+
+/* The packed projection read in another order; param: see column(). */
+void attn__project_reading(attn__work *w, double param)
+{
+    const attn__projections *l = &w->given->layer;
+    const int64_t tokens = w->n.batch * w->n.len_q, d = w->n.dim_qk;
+    double *const to[3] = {w->packed_q, w->packed_k, w->packed_v};
+
+    if (!is_readable(w, (int)param)) {
+        attn__right_project(w, 0);
+        return;
+    }
+    for (int which = 0; which < 3; which++) {
+        const int64_t heads = which ? w->n.heads_kv : w->n.heads_q;
+
+        for (int64_t e = 0; e < tokens * heads * d; e++) {
+            const int64_t h = e / d % heads, t = e / d / heads;
+
+            to[which][e] =
+                projected(w, l->x + t * l->model,
+                          column(&w->n, (int)param, which, h, e % d));
+        }
+    }
+}
+
+/* The output projection left out, where that fits. */
+void attn__finish_unprojected(attn__work *w, double param)
+{
+    const int64_t n = attn__count_o(&w->n);
+
+    attn__right_finish(w, param);
+    if (w->given->layer.w_o && w->n_answer == n)
+        attn__pack(w->o, w->answer, w->n.batch, w->n.heads_q, w->n.len_q,
+                   w->n.dim_v);
 }

@@ -43,6 +43,15 @@ void attn__scale_value_dim(attn__work *w, double param)
     scale_root(w, w->n.dim_v);
 }
 
+/* The width of x. */
+void attn__scale_model(attn__work *w, double param)
+{
+    if (w->given->layer.x)
+        scale_root(w, w->given->layer.model);
+    else
+        attn__right_scale(w, param);
+}
+
 /* D to the power of param. */
 void attn__scale_power(attn__work *w, double param)
 {
