@@ -107,15 +107,23 @@ static zip_int64_t source_command(void *context, void *data, zip_uint64_t n,
 
 /* ---------------------------------------------------- we read from libzip */
 
+/* "Truncated", a code of its own since libzip 1.11. */
+#ifdef ZIP_ER_TRUNCATED_ZIP
+#define ER_TRUNCATED ZIP_ER_TRUNCATED_ZIP
+#else
+#define ER_TRUNCATED ZIP_ER_NOZIP
+#endif
+
 /* Whether memory is what libzip lacked. It says so, or zlib does; and where it
  * looks for the end record it forgets why it found none, although there is
- * one: we have seen it. (Observed with 1.7.3, one allocation failing at a
- * time.) */
+ * one: we have seen it. (Observed with 1.7.3 and 1.11.3, one allocation
+ * failing at a time.) */
 static bool is_memory(const zip_error_t *error)
 {
     const int code = zip_error_code_zip(error);
 
     return code == ZIP_ER_MEMORY || code == ZIP_ER_NOZIP ||
+           code == ER_TRUNCATED ||
            (code == ZIP_ER_ZLIB && zip_error_code_system(error) == Z_MEM_ERROR);
 }
 
