@@ -353,7 +353,7 @@ static int draw(const plot_options *o, const names *n)
 {
     const cli_drawn *d = &o->drawn;
     const bool png = strcasecmp(strrchr(o->output, '.'), ".png") == 0;
-    sheet s = {NULL};
+    sheet s = {0};
     int code = make_sheet(&s, d->heads.n);
     attn_figure figure;
     attn_diag diag;

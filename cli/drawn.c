@@ -267,7 +267,7 @@ static int compute_entropy(cli_drawn *d, cli_problem *p)
 {
     const int64_t o_shape[4] = {1, d->n_heads, d->len_q, p->desc.dim_v};
     const int64_t shape[3] = {1, d->n_heads, d->len_q};
-    attn_array o = {NULL}, all = {NULL};
+    attn_array o = {0}, all = {0};
     attn_diag diag;
     int code = CLI_GO;
 
@@ -322,8 +322,11 @@ static int measure(cli_drawn *d, const attn_array *array, int own)
     if (array->dtype == ATTN_NONE)
         return cli_fail(CLI_USAGE, "%s: holds text", array->name);
     if (array->rank < own || array->rank > own + 2)
-        return cli_fail(CLI_USAGE, "%s: has %d axes; %d to %d are legal",
-                        array->name, (int)array->rank, own, own + 2);
+        return cli_fail(CLI_USAGE, "%s: is %d-D; it must be %s", array->name,
+                        (int)array->rank,
+                        own == 2 ? "2-D (Lq, Lk), 3-D (H, Lq, Lk) or 4-D (B, "
+                                   "H, Lq, Lk)"
+                                 : "1-D (Lq), 2-D (H, Lq) or 3-D (B, H, Lq)");
     d->len_k = own == 2 ? end[-1] : 0;
     d->len_q = end[-own];
     d->n_heads = array->rank > own ? end[-own - 1] : 1;

@@ -93,7 +93,7 @@ UNIT(what_has_no_glyph_is_a_box)
     static const char *const boxes[] = {
         "\xe6\x97\xa5", /* U+65E5 */
         "\xf0\x9f\x98\x80", /* U+1F600 */
-        "\xff", "\x80", "\xc3", "\n", "\x1b", "\x7f", "\xed\xa0\x80" + 2};
+        "\xff", "\x80", "\xc3", "\n", "\x1b", "\x7f", &"\xed\xa0\x80"[2]};
 
     for (size_t i = 0; i < COUNT(boxes); i++)
         assert_true(same(boxes[i], "\xef\xbf\xbd"));

@@ -38,7 +38,7 @@ static attn_input f32(const float *data, int64_t rows, int64_t columns)
     return attn_in_dense(data, ATTN_F32, 2, (int64_t[]){rows, columns});
 }
 
-static const attn_input none = {NULL};
+static const attn_input none = {0};
 
 UNIT(one_hot_cell_of_many_stays)
 {
