@@ -120,6 +120,27 @@ static void add_layer(attn__interview *in, attn__question *q)
         q->asked |= ASK_PACKED;
 }
 
+/* What a forward pass would have left: o and lse. */
+static void add_forward(attn__interview *in, attn__question *q)
+{
+    const size_t n_o = (size_t)attn__count_o(&q->n);
+    const size_t n_rows = (size_t)attn__count_rows(&q->n);
+    double *o = attn__arena_doubles(in->arena, (int64_t)n_o);
+    double *lse = attn__arena_doubles(in->arena, (int64_t)n_rows);
+    attn__question forward = *q;
+    attn__model right;
+
+    if (!o || !lse)
+        return;
+    forward.d_o = NULL;
+    attn__model_init(&right);
+    attn__predict(in->work, &right, &in->meaning, &forward);
+    memcpy(o, in->work->answer, n_o * sizeof *o);
+    memcpy(lse, in->work->lse, n_rows * sizeof *lse);
+    q->o = o;
+    q->lse_in = lse;
+}
+
 static attn__question *compose(attn__interview *in, const char *title,
                                attn__sizes sizes, uint32_t asked)
 {
@@ -157,6 +178,8 @@ attn__question *attn__compose(attn__interview *in, const char *title,
 
     if (q && asked & ASK_MASK)
         add_mask(in, q, shape);
+    if (q && q->d_o && !in->arena->failed)
+        add_forward(in, q);
     return in->arena->failed ? NULL : q;
 }
 
@@ -168,6 +191,8 @@ attn__question *attn__compose_mask(attn__interview *in, const char *title,
 
     if (q)
         add_mask(in, q, shape);
+    if (q && q->d_o && !in->arena->failed)
+        add_forward(in, q);
     return in->arena->failed ? NULL : q;
 }
 

@@ -5,6 +5,7 @@
 #define ATTN_DOCTOR_INTERVIEW_H
 
 #include "doctor/binding.h"
+#include "doctor/model.h"
 #include "doctor/random.h"
 
 enum { ATTN__MAX_QUESTIONS = 320 };
@@ -19,7 +20,9 @@ typedef struct attn__interview {
      * ASK_GROUPS, ASK_CROSS, ASK_DIMS, ASK_MODEL */
     uint32_t possible, sizes;
     int64_t heads, kv_heads; /* fixed from outside; 0 = free */
-    bool backward;           /* questions carry d_o */
+    bool backward;           /* questions carry d_o, */
+    attn__work *work;        /* and o and lse under this meaning */
+    attn__meaning meaning;
     bool layer;              /* they have x and matrices instead of q, k, v */
     double budget;           /* seconds for calls */
     /* what some call refused, for the report: bits of `asked` and the reason */

@@ -120,6 +120,8 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     in->heads = exam->expect.heads;
     in->kv_heads = exam->expect.kv_heads;
     in->backward = exam->kind == ATTN_KIND_BACKWARD;
+    in->work = &exam->work;
+    attn__list_meanings(exam, a, &in->meaning, 1);
     in->layer = exam->kind == ATTN_KIND_MULTI_HEAD;
     in->budget = exam->options.seconds;
     if (in->layer && !has_role(&a->binding, ROLE_HEADS) && in->heads == 0)
@@ -141,7 +143,7 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, attn__attempt *a)
         a->wrong_shape = in->wrong_shape;
         return true;
     }
-    a->conduct = attn__observe(a);
+    a->conduct = (int)attn__observe(a);
     a->state = STATE_UNEXPLAINED;
     if (a->conduct != CONDUCT_FINE)
         return true;

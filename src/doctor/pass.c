@@ -278,6 +278,22 @@ static attn_value window_value(const attn__call *c)
     return (attn_value){.kind = ATTN_VALUE_PAIR, .integer = {w[0], w[1]}};
 }
 
+/* (batch, heads, len_q) less the axes that q lacks. */
+static attn_input row_statistic(const attn__call *c, const double *x)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(c->binding->layout);
+    const attn__sizes *n = &c->question->n;
+    int64_t shape[3];
+    int32_t rank = 0;
+
+    if (f->batch)
+        shape[rank++] = n->batch;
+    if (f->heads)
+        shape[rank++] = n->heads_q;
+    shape[rank++] = n->len_q;
+    return tensor(c, c->binding->dtype, x, rank, shape);
+}
+
 /* The inputs that every kind has. */
 static bool input_value(const attn__call *c, attn__role role, attn_value *v)
 {
@@ -294,6 +310,10 @@ static bool input_value(const attn__call *c, attn__role role, attn_value *v)
             c, activation(c, q->v, n->heads_kv, n->len_k, n->dim_v)));
     else if (role == ROLE_D_O && q->d_o)
         *v = of_tensor(activation(c, q->d_o, n->heads_q, n->len_q, n->dim_v));
+    else if (role == ROLE_O && q->o)
+        *v = of_tensor(activation(c, q->o, n->heads_q, n->len_q, n->dim_v));
+    else if (role == ROLE_LSE && q->lse_in)
+        *v = of_tensor(row_statistic(c, q->lse_in));
     else if (role == ROLE_HEADS)
         *v = of_integer(n->heads_q);
     else if (role == ROLE_KV_HEADS)

@@ -58,6 +58,7 @@ typedef struct attn__question {
     int64_t number; /* the how manieth call it was */
     attn__sizes n;
     const double *q, *k, *v, *d_o;
+    const double *o, *lse_in; /* of a backward pass that wants them */
     double scale, softcap;
     int64_t window[2];         /* left, right; -1 = unbounded */
     const unsigned char *mask; /* 1 = attend, in mask_shape, row-major */

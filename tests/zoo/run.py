@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-import time
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMED_FIRST, PAIRS_NAMED, SECONDS = 0.95, 0.70, 5.0
@@ -32,18 +32,22 @@ def animals(words):
 
 
 def examine(attn, animal):
+    """(animal, report, seconds of this process, its child's included)"""
     name, function, wanted, options = animal
-    start = time.monotonic()
-    run = subprocess.run(
-        [attn, "doctor", "%s:%s" % (name, function), "--json"] + options,
-        cwd=HERE, capture_output=True, text=True)
-    seconds = time.monotonic() - start
-    try:
-        report = json.loads(run.stdout)
-    except ValueError:
-        report = {"verdict": "broken", "faults": [],
-                  "reason": run.stderr.strip()[:200]}
-    return animal, report, seconds
+    with tempfile.TemporaryFile("w+") as out, \
+            tempfile.TemporaryFile("w+") as err:
+        run = subprocess.Popen(
+            [attn, "doctor", "%s:%s" % (name, function), "--json"] + options,
+            cwd=HERE, stdout=out, stderr=err)
+        usage = os.wait4(run.pid, 0)[2]
+        out.seek(0)
+        err.seek(0)
+        try:
+            report = json.load(out)
+        except ValueError:
+            report = {"verdict": "broken", "faults": [],
+                      "reason": err.read().strip()[:200]}
+    return animal, report, usage.ru_utime + usage.ru_stime
 
 
 def grade(wanted, report):
