@@ -57,9 +57,43 @@ static inline V v_fma(V a, V b, V c)
     return a * b + c;
 }
 
-static inline V v_select(VI mask, V yes, V no)
+/* A truth value per lane. */
+typedef VI VM;
+
+static inline VM v_lt(V a, V b)
+{
+    return a < b;
+}
+
+static inline VM v_le(V a, V b)
+{
+    return a <= b;
+}
+
+static inline VM v_eq(V a, V b)
+{
+    return a == b;
+}
+
+static inline VM v_ne(V a, V b)
+{
+    return a != b;
+}
+
+static inline V v_select(VM mask, V yes, V no)
 {
     return (V)((mask & (VI)yes) | (~mask & (VI)no));
+}
+
+/* Masks in memory: all ones or zeros per lane. */
+static inline VM v_mask_load(const REAL_INT *p)
+{
+    return *(const VI *)p;
+}
+
+static inline void v_mask_store(REAL_INT *p, VM mask)
+{
+    *(VI *)p = mask;
 }
 
 /* The larger; b where either is NaN. */
@@ -81,13 +115,8 @@ static inline V v_copysign(V a, V b)
     return (V)(((VI)a & ~sign) | ((VI)b & sign));
 }
 
-static inline VI v_is_nan(V a)
-{
-    return a != a;
-}
-
 /* Whether any lane's mask is set. */
-static inline bool v_any(VI mask)
+static inline bool v_any(VM mask)
 {
     REAL_INT any = 0;
 

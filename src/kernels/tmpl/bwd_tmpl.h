@@ -77,8 +77,8 @@ static void gradient_combine(const attn__problem *p, const attn__unit *u,
             V ds = weight * (v_load(dp + at) - delta);
 
             if (masked) {
-                const VI seen = *(const VI *)(const void *)
-                                ((const REAL_INT *)slot->seen + at);
+                const VM seen =
+                    v_mask_load((const REAL_INT *)slot->seen + at);
 
                 weight = v_select(seen, weight, v_set1(0));
                 ds = v_select(seen, ds, v_set1(0));
@@ -137,8 +137,7 @@ static void gradient_bend(const attn__problem *p, const attn__slot *slot,
         V ds = v_load(s + at) * v_load(bent + at);
 
         if (masked)
-            ds = v_select(*(const VI *)(const void *)
-                              ((const REAL_INT *)slot->seen + at),
+            ds = v_select(v_mask_load((const REAL_INT *)slot->seen + at),
                           ds, v_set1(0));
         v_store(s + at, ds);
     }

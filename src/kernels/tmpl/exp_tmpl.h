@@ -69,9 +69,9 @@ static inline V v_exp(V x)
     const V p = v_set1(1) + v_fma(r * r, exp_tail(r), r);
     V result = (V)((VI)p + exponent);
 
-    result = v_select(x < v_set1(EXP_LOW), v_set1(0), result);
-    result = v_select(x > v_set1(EXP_HIGH), v_set1((REAL)INFINITY), result);
-    return v_select(v_is_nan(x), x, result);
+    result = v_select(v_lt(x, v_set1(EXP_LOW)), v_set1(0), result);
+    result = v_select(v_lt(v_set1(EXP_HIGH), x), v_set1((REAL)INFINITY), result);
+    return v_select(v_ne(x, x), x, result);
 }
 
 /* e^x - 1 for x <= 0, also near 0. */
@@ -84,7 +84,7 @@ static inline V v_expm1_negative(V x)
     const V small = v_fma(r * r, exp_tail(r), r); /* e^r - 1 */
     const V result = v_fma(two_n, small, two_n - v_set1(1));
 
-    return v_select(x < v_set1(EXP_LOW), v_set1(-1), result);
+    return v_select(v_lt(x, v_set1(EXP_LOW)), v_set1(-1), result);
 }
 
 /* tanh x = -u / (2 + u), u = e^(-2 abs(x)) - 1, with the sign of x. */
@@ -93,7 +93,7 @@ static inline V v_tanh(V x)
     const V u = v_expm1_negative(v_abs(x) * v_set1(-2));
     const V t = (v_set1(0) - u) / (v_set1(2) + u);
 
-    return v_select(v_is_nan(x), x, v_copysign(t, x));
+    return v_select(v_ne(x, x), x, v_copysign(t, x));
 }
 
 /* 1 - tanh^2 x = 4 e / (1 + e)^2, e = e^(-2 abs(x)): no cancellation. */

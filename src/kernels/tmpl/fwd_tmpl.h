@@ -13,7 +13,7 @@
 /* m' with -inf replaced by 0: nothing seen yet must not give inf - inf. */
 static inline V softmax_base(V m)
 {
-    return v_select(m == v_set1((REAL)-INFINITY), v_set1(0), m);
+    return v_select(v_eq(m, v_set1((REAL)-INFINITY)), v_set1(0), m);
 }
 
 /* m and l before the first key: nothing, or the sink. A sink of -inf is no
@@ -125,7 +125,7 @@ static void forward_finish(const attn__problem *p, attn__tile *tile)
         for (int64_t c = 0; c < p->dim_v; c++) {
             REAL *at = (REAL *)tile->acc + c * TILE_ROWS + v * LANES;
 
-            v_store(at, v_select(l == v_set1(0), none,
+            v_store(at, v_select(v_eq(l, v_set1(0)), none,
                                  v_load(at) / l + v_set1(0)));
         }
     }

@@ -112,7 +112,7 @@ static inline void product_careful(product_end end, const product *p,
                     acc = seen[at] ? sum : acc;
                 else
                     acc = v_select(
-                        *(const VI *)(seen + t * p->b_step + v * LANES), sum,
+                        v_mask_load(seen + t * p->b_step + v * LANES), sum,
                         acc);
             }
             product_finish(end, o, r, v, acc);

@@ -115,17 +115,17 @@ static void score_mask(const attn__problem *p, const attn__slot *slot,
         for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
             const ptrdiff_t at = j * TILE_ROWS + v * LANES;
             REAL *s = (REAL *)slot->s + at;
-            VI *seen = (VI *)(void *)((REAL_INT *)slot->seen + at);
+            REAL_INT *seen = (REAL_INT *)slot->seen + at;
             const V key = v_set1((REAL)j);
-            VI see = (v_load(lo + v * LANES) <= key) &
-                     (key < v_load(hi + v * LANES));
+            VM see = v_le(v_load(lo + v * LANES), key) &
+                     v_lt(key, v_load(hi + v * LANES));
 
             if (p->mask.data)
-                see &= *seen;
+                see &= v_mask_load(seen);
             if (p->bias.data)
-                see &= v_load((const REAL *)slot->bias + at) != hidden;
+                see &= v_ne(v_load((const REAL *)slot->bias + at), hidden);
             v_store(s, v_select(see, v_load(s), hidden));
-            *seen = see & (v_load(s) != hidden);
+            v_mask_store(seen, see & v_ne(v_load(s), hidden));
         }
 }
 

@@ -98,7 +98,7 @@ static bool panel_is_finite(const REAL *panel, int64_t vectors)
     for (int64_t i = 0; i < vectors; i++) {
         const V x = v_load(panel + i * LANES);
 
-        if (v_any((x - x) != v_set1(0)))
+        if (v_any(v_ne(x - x, v_set1(0))))
             return false;
     }
     return true;

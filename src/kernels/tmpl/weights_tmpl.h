@@ -33,17 +33,17 @@ static void weights_block(const attn__problem *p, const attn__slot *slot,
             const V below = base - v_load(s);
             V weight = v_exp(v_set1(0) - below) / l;
             /* p ln p is 0 at p = 0, where below may be infinite. */
-            V term = v_select(weight == v_set1(0), v_set1(0),
+            V term = v_select(v_eq(weight, v_set1(0)), v_set1(0),
                               weight * (below + log_l));
 
             if (masked) {
-                const VI seen = *(const VI *)(const void *)
-                                ((const REAL_INT *)slot->seen + at);
+                const VM seen =
+                    v_mask_load((const REAL_INT *)slot->seen + at);
 
                 weight = v_select(seen, weight, v_set1(0));
                 term = v_select(seen, term, v_set1(0));
             }
-            weight = v_select(l == v_set1(0), none, weight);
+            weight = v_select(v_eq(l, v_set1(0)), none, weight);
             sum = sum + term;
             v_store(s, weight);
         }

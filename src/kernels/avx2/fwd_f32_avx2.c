@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Forward and weights of f32, AVX2 and FMA, accumulated in f32. */
+#define REAL_BITS 32
+#define STORAGE STORAGE_F32
+#define NAME f32_avx2
+#include "kernels/simd/simd_avx2.h"
+#include "kernels/tmpl/prelude_tmpl.h"
+
+#include "kernels/tmpl/fwd_tmpl.h"
+
+#include "kernels/tmpl/weights_tmpl.h"

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The matrix product of f32, AVX-512, accumulated in f32. */
+#define REAL_BITS 32
+#define STORAGE STORAGE_F32
+#define NAME f32_avx512
+#include "kernels/simd/simd_avx512.h"
+#include "kernels/tmpl/names_tmpl.h"
+
+#include "kernels/tmpl/product_tmpl.h"
+
+#include "kernels/tmpl/gemm_tmpl.h"

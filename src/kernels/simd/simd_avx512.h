@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The vector layer of the AVX-512 level (F, BW, DQ, VL): 64-byte vectors, fused
+ * multiply-add, truth values in mask registers. Same names as simd_scalar.h.
+ *
+ * Before inclusion: REAL_BITS is 32 or 64, the width of REAL. */
+#ifndef ATTN_KERNELS_SIMD_AVX512_H
+#define ATTN_KERNELS_SIMD_AVX512_H
+
+#include <immintrin.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define VECTOR_BYTES 64
+#define TILE_VECTORS 2
+/* 12 x 2 sums, 2 vectors of queries and the broadcast: 27 of 32 registers. */
+#define PRODUCT_ROWS 12
+
+#if REAL_BITS == 64
+typedef double REAL;
+typedef int64_t REAL_INT;
+typedef __mmask8 VM;
+#define OP(name) _mm512_##name##_pd
+#define OP_MASK(name) _mm512_mask_##name##_pd
+#define OP_COMPARE(a, b, how) _mm512_cmp_pd_mask(a, b, how)
+#else
+typedef float REAL;
+typedef int32_t REAL_INT;
+typedef __mmask16 VM;
+#define OP(name) _mm512_##name##_ps
+#define OP_MASK(name) _mm512_mask_##name##_ps
+#define OP_COMPARE(a, b, how) _mm512_cmp_ps_mask(a, b, how)
+#endif
+
+typedef REAL V __attribute__((vector_size(VECTOR_BYTES)));
+typedef REAL_INT VI __attribute__((vector_size(VECTOR_BYTES)));
+
+#define LANES ((ptrdiff_t)(VECTOR_BYTES / sizeof(REAL)))
+
+static inline V v_load(const REAL *p)
+{
+    return *(const V *)p;
+}
+
+static inline void v_store(REAL *p, V a)
+{
+    *(V *)p = a;
+}
+
+static inline V v_set1(REAL x)
+{
+    return OP(set1)(x);
+}
+
+/* a * b + c, rounded once */
+static inline V v_fma(V a, V b, V c)
+{
+    return OP(fmadd)(a, b, c);
+}
+
+static inline VM v_lt(V a, V b)
+{
+    return OP_COMPARE(a, b, _CMP_LT_OQ);
+}
+
+static inline VM v_le(V a, V b)
+{
+    return OP_COMPARE(a, b, _CMP_LE_OQ);
+}
+
+static inline VM v_eq(V a, V b)
+{
+    return OP_COMPARE(a, b, _CMP_EQ_OQ);
+}
+
+static inline VM v_ne(V a, V b)
+{
+    return OP_COMPARE(a, b, _CMP_NEQ_UQ);
+}
+
+static inline V v_select(VM mask, V yes, V no)
+{
+    return OP_MASK(mov)(no, mask, yes);
+}
+
+/* Masks in memory: all ones or zeros per lane. */
+static inline VM v_mask_load(const REAL_INT *p)
+{
+#if REAL_BITS == 64
+    return _mm512_movepi64_mask(_mm512_load_si512(p));
+#else
+    return _mm512_movepi32_mask(_mm512_load_si512(p));
+#endif
+}
+
+static inline void v_mask_store(REAL_INT *p, VM mask)
+{
+#if REAL_BITS == 64
+    _mm512_store_si512(p, _mm512_movm_epi64(mask));
+#else
+    _mm512_store_si512(p, _mm512_movm_epi32(mask));
+#endif
+}
+
+/* The larger; b where either is NaN, as the instruction has it. */
+static inline V v_max(V a, V b)
+{
+    return OP(max)(a, b);
+}
+
+static inline V v_abs(V a)
+{
+    return OP(abs)(a);
+}
+
+/* The sign of b on the size of a. */
+static inline V v_copysign(V a, V b)
+{
+    const VI sign = (VI)v_set1((REAL)-0.0);
+
+    return (V)(((VI)a & ~sign) | ((VI)b & sign));
+}
+
+static inline bool v_any(VM mask)
+{
+    return mask != 0;
+}
+
+#endif
