@@ -1,63 +1,72 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The coefficients of the kernels' exp (src/kernels/tmpl/exp_tmpl.h).
+"""The coefficients of the kernels' exponentials (src/kernels/tmpl/exp_tmpl.h).
 
-exp(x) = 2^n e^r with n = rint(x log2 e), abs(r) <= ln 2 / 2, and
-e^r = 1 + r + r^2 q(r). q minimises the largest relative error of e^r: a
-weighted least-squares fit on Chebyshev nodes, reweighted (Lawson) until the
-error is level. Prints hexadecimal floats, rounded to the working type, and
-the error that the rounded polynomial has in exact arithmetic.
+e^x = 2^n e^r, n = rint(x log2 e), abs(r) <= ln 2 / 2:   e^r = 1 + r + r^2 q(r)
+2^x = 2^n 2^r, n = rint(x),        abs(r) <= 1 / 2:      2^r = 1 + r q(r)
+
+q minimises the largest relative error of the whole: a weighted least-squares
+fit on Chebyshev nodes, reweighted (Lawson) until the error is level, of what
+the truncated series leaves, so that double precision is enough for the fit.
+Prints hexadecimal floats, rounded to the working type, and the error that the
+rounded polynomial has in exact arithmetic.
 
 usage: exp_coefficients.py          needs numpy
 """
 import numpy as np
 
-HALF_LN2 = np.longdouble("0.34657359027997265470861606072908828")
+REAL = np.longdouble
+LN2 = REAL("0.69314718055994530941723212145817657")
 
 
-def exp_tail(r):
-    """(e^r - 1 - r) / r^2 by its series, in 80-bit arithmetic."""
-    term = np.longdouble(1) / 2
-    total = np.zeros_like(r)
-    for k in range(3, 32):
-        total += term
-        term = term * r / k
-    return total
+def series_of_exp(terms):
+    """(e^r - 1 - r) / r^2 = sum of r^k / (k + 2)!"""
+    return np.cumprod([REAL(1)] + [1 / REAL(k + 3)
+                                   for k in range(terms - 1)]) / 2
 
 
-def fit(degree, real):
-    """Coefficients of q, lowest first, and the largest relative error."""
-    nodes = HALF_LN2 * np.cos(np.pi * (np.arange(4001) + 0.5) / 4001)
-    r = nodes.astype(np.longdouble)
-    target = exp_tail(r)
-    scale = r * r / np.exp(r)
+def series_of_exp2(terms):
+    """(2^r - 1) / r = sum of r^k (ln 2)^(k + 1) / (k + 1)!"""
+    return np.cumprod([LN2] + [LN2 / REAL(k + 2) for k in range(terms - 1)])
+
+
+def fit(series, half, head, value, degree, real):
+    """Coefficients of q, lowest first, and the largest relative error of
+    r^head q(r) against `value`, the function that q is a part of."""
+    nodes = np.cos(np.pi * (np.arange(4001) + 0.5) / 4001)
+    r = REAL(half) * nodes.astype(REAL)
+    powers = np.stack([r ** k for k in range(30)], axis=1)
+    start = series(30)[:degree + 1]
+    rest = powers[:, degree + 1:] @ series(30)[degree + 1:]
+    powers = powers[:, :degree + 1]
+    scale = r ** head / value(r)
     weight = np.ones_like(r)
-    powers = np.stack([r ** k for k in range(degree + 1)], axis=1)
-    # Fit what the truncated series leaves: small numbers keep their digits.
-    series = np.cumprod([1] + [1 / np.longdouble(k + 3)
-                               for k in range(degree)]) / 2
-    rest = target - powers @ series
     for _ in range(60):
         rows = (powers * (scale * np.sqrt(weight))[:, None]).astype(float)
         wanted = (rest * scale * np.sqrt(weight)).astype(float)
         unit = np.abs(wanted).max()
         delta = np.linalg.lstsq(rows, wanted / unit, rcond=None)[0] * unit
-        c = series + delta
-        error = np.abs((powers @ c - target) * scale)
+        error = np.abs((powers @ delta.astype(REAL) - rest) * scale)
         weight = weight * (error + error.max() * 1e-6)
         weight /= weight.sum()
-    rounded = c.astype(real)
-    error = (powers @ rounded.astype(np.longdouble) - target) * scale
+    rounded = (start + delta).astype(real)
+    error = (powers @ (rounded.astype(REAL) - start) - rest) * scale
     return rounded, float(np.abs(error).max())
 
 
 def main():
-    for name, degree, real in (("f32", 4, np.float32), ("f64", 9, np.float64)):
-        c, error = fit(degree, real)
-        print(f"{name}: degree {degree + 2}, relative error {error:.2e} = "
-              f"{error * 2 ** (24 if real is np.float32 else 53):.3f} u")
-        for k, value in enumerate(c):
-            print(f"  c{k + 2} = {float(value).hex()}")
+    functions = [
+        ("e^r", series_of_exp, LN2 / 2, 2, np.exp, {"f32": 4, "f64": 9}),
+        ("2^r", series_of_exp2, 0.5, 1, np.exp2, {"f32": 5, "f64": 10})]
+    for name, series, half, head, value, degrees in functions:
+        for width, degree in degrees.items():
+            real = np.float32 if width == "f32" else np.float64
+            unit = 2.0 ** (24 if width == "f32" else 53)
+            c, error = fit(series, half, head, value, degree, real)
+            print(f"{name} {width}: degree {degree + head}, relative error "
+                  f"{error:.2e} = {error * unit:.3f} u")
+            for k, coefficient in enumerate(c):
+                print(f"  c{k + head} = {float(coefficient).hex()}")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
  * gemm.def as a table. */
 #include "kernels/gemm.h"
 
+#include "core/cpu.h"
+
 #define DTYPE_f64 ATTN_F64
 #define DTYPE_f32 ATTN_F32
 #define DTYPE_bf16 ATTN_BF16

@@ -23,6 +23,7 @@ typedef int64_t REAL_INT;
 typedef __mmask8 VM;
 #define OP(name) _mm512_##name##_pd
 #define OP_MASK(name) _mm512_mask_##name##_pd
+#define OP_ZERO(name) _mm512_maskz_##name##_pd
 #define OP_COMPARE(a, b, how) _mm512_cmp_pd_mask(a, b, how)
 #else
 typedef float REAL;
@@ -30,6 +31,7 @@ typedef int32_t REAL_INT;
 typedef __mmask16 VM;
 #define OP(name) _mm512_##name##_ps
 #define OP_MASK(name) _mm512_mask_##name##_ps
+#define OP_ZERO(name) _mm512_maskz_##name##_ps
 #define OP_COMPARE(a, b, how) _mm512_cmp_ps_mask(a, b, how)
 #endif
 
@@ -101,6 +103,26 @@ static inline void v_mask_store(REAL_INT *p, VM mask)
 #else
     _mm512_store_si512(p, _mm512_movm_epi32(mask));
 #endif
+}
+
+/* To the nearest integer, ties to even. */
+static inline V v_rint(V x)
+{
+    return OP(roundscale)(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* p * 2^n, n an integer. */
+static inline V v_scale(V p, V n)
+{
+    return OP(scalef)(p, n);
+}
+
+/* The same, 0 where `zero` is set; x, of which n is the integer, is NaN only
+ * if p is. */
+static inline V v_scale_unless(VM zero, V p, V n, V x)
+{
+    (void)x;
+    return OP_ZERO(scalef)((VM)~zero, p, n);
 }
 
 /* The larger; b where either is NaN, as the instruction has it. */

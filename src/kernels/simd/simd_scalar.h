@@ -96,6 +96,38 @@ static inline void v_mask_store(REAL_INT *p, VM mask)
     *(VI *)p = mask;
 }
 
+/* 1.5 * 2^52 (2^23): adding it rounds to an integer, which then stands in the
+ * low bits. */
+#if REAL_BITS == 64
+#define ROUNDER 0x1.8p52
+#define MANTISSA_BITS 52
+#else
+#define ROUNDER 0x1.8p23f
+#define MANTISSA_BITS 23
+#endif
+
+/* To the nearest integer, ties to even; of use below 2^22 (2^51). */
+static inline V v_rint(V x)
+{
+    return (x + v_set1(ROUNDER)) - v_set1(ROUNDER);
+}
+
+/* p * 2^n, n an integer, where p and the result are normal numbers. */
+static inline V v_scale(V p, V n)
+{
+    const VI exponent = (VI)(n + v_set1(ROUNDER)) - (VI)v_set1(ROUNDER);
+
+    return (V)((VI)p + (exponent << MANTISSA_BITS));
+}
+
+/* The same, 0 where `zero` is set and x, of which n is the integer, where x is
+ * NaN. */
+static inline V v_scale_unless(VM zero, V p, V n, V x)
+{
+    return v_select(v_ne(x, x), x,
+                    v_select(zero, v_set1(0), v_scale(p, n)));
+}
+
 /* The larger; b where either is NaN. */
 static inline V v_max(V a, V b)
 {

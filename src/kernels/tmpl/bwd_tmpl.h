@@ -13,7 +13,9 @@
  * whatever it holds: as in forward, a result that comes out non-finite is
  * computed again with hidden pairs left out one by one. */
 
-/* lse as the sum of two REALs, +inf for an empty row so that p = 0; delta. */
+/* delta; and lse log2 e as the sum of two REALs, so that weights come out of
+ * scores as in forward. +inf for an empty row, so that p = 0. Where the product
+ * overflows lse stands by itself, and m of the lane is not 0. */
 static void gradient_stats(const attn__problem *p, const attn__unit *u,
                            const attn__sequence *seq, attn__tile *tile)
 {
@@ -41,6 +43,9 @@ static void gradient_stats(const attn__problem *p, const attn__unit *u,
                                   row * p->dlse.stride[2]);
         if (lse == (double)-INFINITY)
             lse = (double)INFINITY;
+        ((REAL *)tile->m)[lane] = !(fabs(lse) <= (double)HUGE_SCORE);
+        if (fabs(lse) <= (double)HUGE_SCORE)
+            lse /= LN2;
         ((REAL *)tile->delta)[lane] = (REAL)delta;
         ((REAL *)tile->lse_high)[lane] = (REAL)lse;
         ((REAL *)tile->lse_low)[lane] =
@@ -55,6 +60,14 @@ static void gradient_load(const attn__problem *p, const attn__unit *u,
     tile_pack(tile->q, tile, &p->q, u->b, seq->q_start, p->dim_qk);
     tile_pack(tile->d_o, tile, &p->d_o, u->b, seq->q_start, p->dim_v);
     gradient_stats(p, u, seq, tile);
+}
+
+/* e^(s - lse), from the two parts that gradient_stats made. */
+static inline V gradient_weight(V s, V high, V low, VM huge)
+{
+    const V x = v_fma(s, v_set1(LOG2_E), v_set1(0) - high) - low;
+
+    return v_exp2(v_select(huge, (s - high) * v_set1(LOG2_E), x));
 }
 
 /* From scores in slot->s and dp in slot->dp: the weights that met v in
@@ -73,7 +86,9 @@ static void gradient_combine(const attn__problem *p, const attn__unit *u,
             const V high = v_load((const REAL *)tile->lse_high + v * LANES);
             const V low = v_load((const REAL *)tile->lse_low + v * LANES);
             const V delta = v_load((const REAL *)tile->delta + v * LANES);
-            V weight = v_exp((v_load(s + at) - high) - low);
+            const VM huge = v_ne(
+                v_load((const REAL *)tile->m + v * LANES), v_set1(0));
+            V weight = gradient_weight(v_load(s + at), high, low, huge);
             V ds = weight * (v_load(dp + at) - delta);
 
             if (masked) {
@@ -190,10 +205,10 @@ static void dq_sweep(const attn__problem *p, const attn__unit *u,
 
         for (size_t t = t0; t < t1; t++) {
             attn__tile *tile = &slot->tiles[t];
+            const key_block part = keys_clip(&block, tile);
 
-            if (attn__classify(tile->any, tile->all, j0, j0 + block.n) !=
-                ATTN__BLOCK_EMPTY)
-                dq_block(p, u, slot, tile, &block, careful);
+            if (part.n > 0)
+                dq_block(p, u, slot, tile, &part, careful);
         }
     }
 }
@@ -333,6 +348,7 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
                 ATTN__BLOCK_EMPTY)
                 continue;
             block = keys_load(p, u, &seq, slot, j0, j1);
+            block = keys_clip(&block, tile);
             dkv_block(p, u, slot, tile, &block, careful);
         }
     }

@@ -10,10 +10,47 @@
  * with the block's sums formed on their own first, which keeps the error at
  * the size of sqrt(block) + sqrt(blocks) instead of sqrt(keys). */
 
-/* m' with -inf replaced by 0: nothing seen yet must not give inf - inf. */
-static inline V softmax_base(V m)
+/* The exponentials are powers of 2: p_j = 2^(s_j log2 e - base), one fused
+ * multiply-add and a short reduction. `base` is m log2 e, rounded; the row's
+ * weights and sum all share that rounding, and lse takes it back out. */
+typedef struct softmax_base {
+    V base;
+    V m;     /* the maximum itself, 0 where nothing is seen yet */
+    VM huge; /* m log2 e overflows: the row goes by (s - m) log2 e instead */
+} softmax_base;
+
+/* -inf becomes 0: nothing seen yet must not give inf - inf. */
+static inline softmax_base softmax_base_of(V m)
 {
-    return v_select(v_eq(m, v_set1((REAL)-INFINITY)), v_set1(0), m);
+    const V seen = v_select(v_eq(m, v_set1((REAL)-INFINITY)), v_set1(0), m);
+    const V base = seen * v_set1(LOG2_E);
+    const V largest = v_set1(HUGE_SCORE);
+    const softmax_base b = {base, seen,
+                            v_lt(largest, v_abs(seen)) &
+                                v_lt(v_abs(seen), v_set1((REAL)INFINITY))};
+
+    return b;
+}
+
+/* e^(s - m). `any_huge` tells whether some lane of b is huge. */
+static inline V softmax_weight(V s, const softmax_base *b, bool any_huge)
+{
+    V x = v_fma(s, v_set1(LOG2_E), v_set1(0) - b->base);
+
+    if (any_huge)
+        x = v_select(b->huge, (s - b->m) * v_set1(LOG2_E), x);
+    return v_exp2_negative(x);
+}
+
+/* e^(m - m'): what has been summed so far is worth in terms of m'. */
+static inline V softmax_factor(V before, const softmax_base *b)
+{
+    const softmax_base old = softmax_base_of(before);
+    const V x = v_select(b->huge | old.huge, (old.m - b->m) * v_set1(LOG2_E),
+                         old.base - b->base);
+
+    return v_select(v_eq(before, v_set1((REAL)-INFINITY)), v_set1(0),
+                    v_exp2_negative(x));
 }
 
 /* m and l before the first key: nothing, or the sink. A sink of -inf is no
@@ -34,30 +71,75 @@ static void softmax_start(const attn__problem *p, attn__tile *tile)
     }
 }
 
-/* Scores to weights e^(s - m') in place; m, l and factor brought forward. */
-static void softmax_block(const attn__slot *slot, attn__tile *tile, int64_t n)
+/* The largest score of each lane and m. Two running maxima a vector, since one
+ * would wait for itself. */
+static void softmax_top(const attn__slot *slot, attn__tile *tile, int64_t n)
+{
+    const REAL *s = slot->s;
+    V top[2][TILE_VECTORS];
+    int64_t j = 0;
+
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+        top[0][v] = top[1][v] = v_load((REAL *)tile->m + v * LANES);
+    for (; j + 2 <= n; j += 2)
+        for (ptrdiff_t k = 0; k < 2; k++)
+            for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+                top[k][v] = v_max(
+                    v_load(s + (j + k) * TILE_ROWS + v * LANES), top[k][v]);
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+        if (j < n)
+            top[0][v] = v_max(v_load(s + j * TILE_ROWS + v * LANES),
+                              top[0][v]);
+        v_store((REAL *)tile->m + v * LANES, v_max(top[1][v], top[0][v]));
+    }
+}
+
+/* Scores to weights e^(s - m') in place; l and factor brought forward from
+ * what m was `before`. */
+static inline void softmax_sweep(const attn__slot *slot, attn__tile *tile,
+                                 int64_t n, const V *before, bool any_huge)
 {
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
         REAL *s = (REAL *)slot->s + v * LANES;
-        REAL *m = (REAL *)tile->m + v * LANES;
         REAL *l = (REAL *)tile->l + v * LANES;
-        const V before = v_load(m);
-        V top = before, sum = v_set1(0), base, factor;
+        const softmax_base b =
+            softmax_base_of(v_load((REAL *)tile->m + v * LANES));
+        const V factor = softmax_factor(before[v], &b);
+        V sum = v_set1(0);
 
-        for (int64_t j = 0; j < n; j++)
-            top = v_max(v_load(s + j * TILE_ROWS), top);
-        base = softmax_base(top);
-        factor = v_exp(before - base);
         for (int64_t j = 0; j < n; j++) {
-            const V weight = v_exp(v_load(s + j * TILE_ROWS) - base);
+            const V weight =
+                softmax_weight(v_load(s + j * TILE_ROWS), &b, any_huge);
 
             v_store(s + j * TILE_ROWS, weight);
             sum = sum + weight;
         }
-        v_store(m, top);
         v_store(l, v_fma(v_load(l), factor, sum));
         v_store((REAL *)tile->factor + v * LANES, factor);
     }
+}
+
+static bool tile_is_huge(const attn__tile *tile)
+{
+    bool any = false;
+
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+        any |= v_any(softmax_base_of(v_load((const REAL *)tile->m +
+                                            v * LANES)).huge);
+    return any;
+}
+
+static void softmax_block(const attn__slot *slot, attn__tile *tile, int64_t n)
+{
+    V before[TILE_VECTORS];
+
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+        before[v] = v_load((REAL *)tile->m + v * LANES);
+    softmax_top(slot, tile, n);
+    if (tile_is_huge(tile))
+        softmax_sweep(slot, tile, n, before, true);
+    else
+        softmax_sweep(slot, tile, n, before, false);
 }
 
 static void forward_block(const attn__problem *p, const attn__unit *u,
@@ -105,10 +187,10 @@ static void forward_sweep(const attn__problem *p, const attn__unit *u,
 
         for (size_t t = t0; t < t1; t++) {
             attn__tile *tile = &slot->tiles[t];
+            const key_block part = keys_clip(&block, tile);
 
-            if (attn__classify(tile->any, tile->all, j0, j0 + block.n) !=
-                ATTN__BLOCK_EMPTY)
-                forward_block(p, u, slot, tile, &block, careful);
+            if (part.n > 0)
+                forward_block(p, u, slot, tile, &part, careful);
         }
     }
 }
@@ -138,6 +220,15 @@ static int64_t row_index(const attn__target *out, const attn__tile *tile,
            (row_start + tile->i[lane]) * out->stride[2];
 }
 
+/* ln of what a weight of 1 stands for: base ln 2, or m for huge rows. */
+static double softmax_origin(REAL m)
+{
+    const REAL base = m * LOG2_E;
+
+    return fabs((double)m) > (double)HUGE_SCORE ? (double)m
+                                                : (double)base * LN2;
+}
+
 static void forward_store_lse(const attn__problem *p, const attn__unit *u,
                               const attn__sequence *seq,
                               const attn__tile *tile)
@@ -145,7 +236,7 @@ static void forward_store_lse(const attn__problem *p, const attn__unit *u,
     const REAL *m = tile->m, *l = tile->l;
 
     for (int64_t lane = 0; lane < tile->n; lane++) {
-        double lse = (double)m[lane] + attn__log((double)l[lane]);
+        double lse = softmax_origin(m[lane]) + attn__log((double)l[lane]);
 
         if (l[lane] == 0)
             lse = p->empty_rows == ATTN_EMPTY_NAN ? (double)NAN

@@ -63,3 +63,19 @@ static key_block keys_load(const attn__problem *p, const attn__unit *u,
                             &block.v_row);
     return block;
 }
+
+/* The part of a block that some row of the tile sees. A hidden key adds zeros
+ * to sums, so leaving it out changes no bits. */
+static inline key_block keys_clip(const key_block *block,
+                                  const attn__tile *tile)
+{
+    const int64_t j0 = attn__max_i64(block->j0, tile->any.lo);
+    const int64_t j1 = attn__min_i64(block->j0 + block->n, tile->any.hi);
+    const int64_t skip = j0 - block->j0;
+    key_block part = {j0, j1 - j0, block->k + skip * block->k_row, NULL,
+                      block->k_row, block->v_row};
+
+    if (block->v)
+        part.v = block->v + skip * block->v_row;
+    return part;
+}

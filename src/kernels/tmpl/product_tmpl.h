@@ -46,29 +46,39 @@ static inline void product_finish(product_end end, const product_out *o,
     v_store(at, sum);
 }
 
-/* `rows` is a constant where this is inlined, so that acc is registers. */
+/* `rows` is a constant where this is inlined, so that acc is registers. Rows
+ * are reached in threes from one pointer: base, base + row, base + 2 row are
+ * single addressing modes, and few registers hold them all. */
 static inline __attribute__((always_inline)) void
 product_rows(const ptrdiff_t rows, product_end end, const product *p,
              ptrdiff_t r0, const product_out *o)
 {
-    const REAL *a = p->a + r0 * p->a_row, *b = p->b;
-    const ptrdiff_t a_row = p->a_row, a_step = p->a_step;
+    const ptrdiff_t a_row = p->a_row, a_step = p->a_step, b_step = p->b_step;
+    const REAL *a[(PRODUCT_ROWS + 2) / 3], *b = p->b;
     V acc[PRODUCT_ROWS][TILE_VECTORS];
 
     UNROLL(PRODUCT_ROWS)
-    for (ptrdiff_t r = 0; r < rows; r++)
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        if (r % 3 == 0)
+            a[r / 3] = p->a + (r0 + r) * a_row;
         for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
             acc[r][v] = v_set1(0);
-    for (ptrdiff_t t = 0; t < p->steps; t++) {
+    }
+    for (ptrdiff_t t = p->steps; t > 0; t--) {
+        V lanes[TILE_VECTORS];
+
+        for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+            lanes[v] = v_load(b + v * LANES);
         UNROLL(PRODUCT_ROWS)
         for (ptrdiff_t r = 0; r < rows; r++) {
-            const V scalar = v_set1(a[r * a_row]);
+            const V scalar = v_set1(a[r / 3][r % 3 * a_row]);
 
             for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
-                acc[r][v] = v_fma(scalar, v_load(b + v * LANES), acc[r][v]);
+                acc[r][v] = v_fma(scalar, lanes[v], acc[r][v]);
+            if (r % 3 == 2 || r == rows - 1)
+                a[r / 3] += a_step;
         }
-        a += a_step;
-        b += p->b_step;
+        b += b_step;
     }
     UNROLL(PRODUCT_ROWS)
     for (ptrdiff_t r = 0; r < rows; r++)
@@ -76,14 +86,20 @@ product_rows(const ptrdiff_t rows, product_end end, const product *p,
             product_finish(end, o, r0 + r, v, acc[r][v]);
 }
 
+/* Register tiles as even as they go: short ones would wait for latency. */
 static inline __attribute__((always_inline)) void
 product_run(product_end end, const product *p, ptrdiff_t rows,
             const product_out *o)
 {
+    const ptrdiff_t part = PRODUCT_ROWS * 2 / 3;
     ptrdiff_t r = 0;
 
-    for (; r + PRODUCT_ROWS <= rows; r += PRODUCT_ROWS)
+    while (rows - r >= PRODUCT_ROWS && rows - r != 2 * part) {
         product_rows(PRODUCT_ROWS, end, p, r, o);
+        r += PRODUCT_ROWS;
+    }
+    for (; r + part <= rows; r += part)
+        product_rows(part, end, p, r, o);
     for (; r + 2 <= rows; r += 2)
         product_rows(2, end, p, r, o);
     for (; r < rows; r++)

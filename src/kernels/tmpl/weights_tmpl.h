@@ -16,13 +16,15 @@ static inline REAL *entropy_of(const attn__tile *tile)
 
 /* Scores to weights in place, 0 where hidden; entropy grows by the block. */
 static void weights_block(const attn__problem *p, const attn__slot *slot,
-                          const attn__tile *tile, int64_t n, bool masked)
+                          const attn__tile *tile, int64_t n)
 {
     const V none = v_set1(p->empty_rows == ATTN_EMPTY_NAN ? (REAL)NAN : 0);
 
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
         const V l = v_load((const REAL *)tile->l + v * LANES);
-        const V base = softmax_base(v_load((const REAL *)tile->m + v * LANES));
+        const softmax_base b =
+            softmax_base_of(v_load((const REAL *)tile->m + v * LANES));
+        const bool any_huge = v_any(b.huge);
         const V log_l = v_load((const REAL *)tile->factor + v * LANES);
         REAL *entropy = entropy_of(tile) + v * LANES;
         V sum = v_set1(0);
@@ -30,19 +32,16 @@ static void weights_block(const attn__problem *p, const attn__slot *slot,
         for (int64_t j = 0; j < n; j++) {
             const ptrdiff_t at = j * TILE_ROWS + v * LANES;
             REAL *s = (REAL *)slot->s + at;
-            const V below = base - v_load(s);
-            V weight = v_exp(v_set1(0) - below) / l;
+            const V below = b.m - v_load(s);
+            V weight = softmax_weight(v_load(s), &b, any_huge) / l;
             /* p ln p is 0 at p = 0, where below may be infinite. */
             V term = v_select(v_eq(weight, v_set1(0)), v_set1(0),
                               weight * (below + log_l));
+            /* Hidden pairs are those with a score of -inf, in NaN rows too. */
+            const VM seen = v_ne(v_load(s), v_set1((REAL)-INFINITY));
 
-            if (masked) {
-                const VM seen =
-                    v_mask_load((const REAL_INT *)slot->seen + at);
-
-                weight = v_select(seen, weight, v_set1(0));
-                term = v_select(seen, term, v_set1(0));
-            }
+            weight = v_select(seen, weight, v_set1(0));
+            term = v_select(seen, term, v_set1(0));
             weight = v_select(v_eq(l, v_set1(0)), none, weight);
             sum = sum + term;
             v_store(s, weight);
@@ -90,11 +89,10 @@ static void weights_tile(const attn__problem *p, const attn__unit *u,
 {
     const bool probs = p->stage == ATTN_STAGE_PROBS;
     const attn_stage stage = probs ? ATTN_STAGE_BIASED : p->stage;
-    const bool masked = tile_scores(p, slot, tile, block,
-                                    (score_request){stage, false, false});
 
+    tile_scores(p, slot, tile, block, (score_request){stage, false, false});
     if (probs)
-        weights_block(p, slot, tile, block->n, masked);
+        weights_block(p, slot, tile, block->n);
     if (p->weights.data)
         weights_store(p, u, tile, r0, block->j0, block->n, slot->s);
 }
