@@ -50,6 +50,7 @@ static inline V v_set1(REAL x)
 }
 
 /* a * b + c, rounded once */
+#define FMA_IS_FUSED 1
 static inline V v_fma(V a, V b, V c)
 {
     return OP(fmadd)(a, b, c);

@@ -51,7 +51,8 @@ static inline V v_set1(REAL x)
 #endif
 }
 
-/* a * b + c */
+/* a * b + c, rounded twice */
+#define FMA_IS_FUSED 0
 static inline V v_fma(V a, V b, V c)
 {
     return a * b + c;

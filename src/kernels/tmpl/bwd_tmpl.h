@@ -13,9 +13,27 @@
  * whatever it holds: as in forward, a result that comes out non-finite is
  * computed again with hidden pairs left out one by one. */
 
+/* lse, or lse log2 e, as high + low, to more digits than a REAL has. */
+static void split_lse(double lse, bool by_lse, REAL *high, REAL *low)
+{
+    double whole = lse, rest = 0;
+
+#if FMA_IS_FUSED
+    if (!by_lse) {
+        whole = lse / LN2;
+        rest = (__builtin_fma(-whole, LN2, lse) - whole * LN2_TAIL) / LN2;
+    }
+#else
+    (void)by_lse;
+#endif
+    *high = (REAL)whole;
+    *low = isfinite(lse) ? (REAL)((whole - (double)*high) + rest) : 0;
+}
+
 /* delta; and lse log2 e as the sum of two REALs, so that weights come out of
  * scores as in forward. +inf for an empty row, so that p = 0. Where the product
- * overflows lse stands by itself, and m of the lane is not 0. */
+ * overflows (or forward goes by m) lse stands by itself, and the lane's m is
+ * not 0. */
 static void gradient_stats(const attn__problem *p, const attn__unit *u,
                            const attn__sequence *seq, attn__tile *tile)
 {
@@ -28,6 +46,7 @@ static void gradient_stats(const attn__problem *p, const attn__unit *u,
                                   h * p->lse.stride[1] +
                                   row * p->lse.stride[2]);
         double delta = 0;
+        bool by_lse;
 
         /* o_ic = 0 exactly is a row without values: d_o is not read there. */
         for (int64_t c = 0; c < p->dim_v; c++) {
@@ -43,13 +62,11 @@ static void gradient_stats(const attn__problem *p, const attn__unit *u,
                                   row * p->dlse.stride[2]);
         if (lse == (double)-INFINITY)
             lse = (double)INFINITY;
-        ((REAL *)tile->m)[lane] = !(fabs(lse) <= (double)HUGE_SCORE);
-        if (fabs(lse) <= (double)HUGE_SCORE)
-            lse /= LN2;
+        by_lse = !FMA_IS_FUSED || !(fabs(lse) <= (double)LARGEST_BASE);
+        ((REAL *)tile->m)[lane] = by_lse;
         ((REAL *)tile->delta)[lane] = (REAL)delta;
-        ((REAL *)tile->lse_high)[lane] = (REAL)lse;
-        ((REAL *)tile->lse_low)[lane] =
-            isfinite(lse) ? (REAL)(lse - (double)(REAL)lse) : 0;
+        split_lse(lse, by_lse, (REAL *)tile->lse_high + lane,
+                  (REAL *)tile->lse_low + lane);
     }
 }
 
@@ -63,11 +80,12 @@ static void gradient_load(const attn__problem *p, const attn__unit *u,
 }
 
 /* e^(s - lse), from the two parts that gradient_stats made. */
-static inline V gradient_weight(V s, V high, V low, VM huge)
+static inline V gradient_weight(V s, V high, V low, VM by_lse)
 {
-    const V x = v_fma(s, v_set1(LOG2_E), v_set1(0) - high) - low;
+    const V apart = ((s - high) - low) * v_set1(LOG2_E);
+    const V fused = v_fma(s, v_set1(LOG2_E), v_set1(0) - high) - low;
 
-    return v_exp2(v_select(huge, (s - high) * v_set1(LOG2_E), x));
+    return v_exp2(FMA_IS_FUSED ? v_select(by_lse, apart, fused) : apart);
 }
 
 /* From scores in slot->s and dp in slot->dp: the weights that met v in
@@ -86,9 +104,9 @@ static void gradient_combine(const attn__problem *p, const attn__unit *u,
             const V high = v_load((const REAL *)tile->lse_high + v * LANES);
             const V low = v_load((const REAL *)tile->lse_low + v * LANES);
             const V delta = v_load((const REAL *)tile->delta + v * LANES);
-            const VM huge = v_ne(
+            const VM by_lse = v_ne(
                 v_load((const REAL *)tile->m + v * LANES), v_set1(0));
-            V weight = gradient_weight(v_load(s + at), high, low, huge);
+            V weight = gradient_weight(v_load(s + at), high, low, by_lse);
             V ds = weight * (v_load(dp + at) - delta);
 
             if (masked) {

@@ -20,7 +20,7 @@
 #define LOG2_E 0x1.71547652b82fep0
 #define LN2_HIGH 0x1.62e42fee00000p-1
 #define LN2_LOW 0x1.a39ef35793c76p-33
-#define HUGE_SCORE 0x1p1022
+#define LARGEST_BASE 0x1p1022
 #else
 #define EXP_LOW (-0x1.5d589ep6f)
 #define EXP_HIGH 0x1.62e42ep6f
@@ -29,11 +29,12 @@
 #define LOG2_E 0x1.715476p0f
 #define LN2_HIGH 0x1.62ep-1f
 #define LN2_LOW 0x1.0bfbe8p-15f
-#define HUGE_SCORE 0x1p126f
+#define LARGEST_BASE 0x1p126f
 #endif
 
 /* In double for every type: what is done once a row. */
 #define LN2 0x1.62e42fefa39efp-1
+#define LN2_TAIL 0x1.abc9e3b39803fp-56 /* ln 2 - LN2 */
 
 /* (e^r - 1 - r) / r^2 for abs(r) <= ln 2 / 2 */
 static inline V exp_tail(V r)

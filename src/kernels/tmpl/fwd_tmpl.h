@@ -11,43 +11,49 @@
  * the size of sqrt(block) + sqrt(blocks) instead of sqrt(keys). */
 
 /* The exponentials are powers of 2: p_j = 2^(s_j log2 e - base), one fused
- * multiply-add and a short reduction. `base` is m log2 e, rounded; the row's
- * weights and sum all share that rounding, and lse takes it back out. */
+ * multiply-add. `base` is m log2 e, rounded; the row's weights and sum all
+ * share that rounding, and lse takes it back out. Where the product overflows
+ * (and where multiply and add round apart) a row goes by m itself instead:
+ * p_j = 2^((s_j - m) log2 e). */
 typedef struct softmax_base {
-    V base;
-    V m;     /* the maximum itself, 0 where nothing is seen yet */
-    VM huge; /* m log2 e overflows: the row goes by (s - m) log2 e instead */
+    V m, base; /* m is 0 where nothing is seen yet: not inf - inf */
+    VM by_m;
 } softmax_base;
 
-/* -inf becomes 0: nothing seen yet must not give inf - inf. */
-static inline softmax_base softmax_base_of(V m)
+static inline softmax_base softmax_base_of(V top)
 {
-    const V seen = v_select(v_eq(m, v_set1((REAL)-INFINITY)), v_set1(0), m);
-    const V base = seen * v_set1(LOG2_E);
-    const V largest = v_set1(HUGE_SCORE);
-    const softmax_base b = {base, seen,
-                            v_lt(largest, v_abs(seen)) &
-                                v_lt(v_abs(seen), v_set1((REAL)INFINITY))};
+    const V m = v_select(v_eq(top, v_set1((REAL)-INFINITY)), v_set1(0), top);
+    const softmax_base b = {
+        m, m * v_set1(LOG2_E),
+        v_lt(v_set1(LARGEST_BASE), v_abs(m)) &
+            v_lt(v_abs(m), v_set1((REAL)INFINITY))};
 
     return b;
 }
 
-/* e^(s - m). `any_huge` tells whether some lane of b is huge. */
-static inline V softmax_weight(V s, const softmax_base *b, bool any_huge)
+/* log2 of a weight. `any_by_m` tells whether some lane of b is by_m. */
+static inline V softmax_exponent(V s, const softmax_base *b, bool any_by_m)
 {
-    V x = v_fma(s, v_set1(LOG2_E), v_set1(0) - b->base);
+#if FMA_IS_FUSED
+    const V x = v_fma(s, v_set1(LOG2_E), v_set1(0) - b->base);
 
-    if (any_huge)
-        x = v_select(b->huge, (s - b->m) * v_set1(LOG2_E), x);
-    return v_exp2_negative(x);
+    if (any_by_m)
+        return v_select(b->by_m, (s - b->m) * v_set1(LOG2_E), x);
+    return x;
+#else
+    (void)any_by_m;
+    return (s - b->m) * v_set1(LOG2_E);
+#endif
 }
 
 /* e^(m - m'): what has been summed so far is worth in terms of m'. */
 static inline V softmax_factor(V before, const softmax_base *b)
 {
     const softmax_base old = softmax_base_of(before);
-    const V x = v_select(b->huge | old.huge, (old.m - b->m) * v_set1(LOG2_E),
-                         old.base - b->base);
+    const V by_m = (old.m - b->m) * v_set1(LOG2_E);
+    const V x = FMA_IS_FUSED ? v_select(b->by_m | old.by_m, by_m,
+                                        old.base - b->base)
+                             : by_m;
 
     return v_select(v_eq(before, v_set1((REAL)-INFINITY)), v_set1(0),
                     v_exp2_negative(x));
@@ -97,7 +103,7 @@ static void softmax_top(const attn__slot *slot, attn__tile *tile, int64_t n)
 /* Scores to weights e^(s - m') in place; l and factor brought forward from
  * what m was `before`. */
 static inline void softmax_sweep(const attn__slot *slot, attn__tile *tile,
-                                 int64_t n, const V *before, bool any_huge)
+                                 int64_t n, const V *before, bool any_by_m)
 {
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
         REAL *s = (REAL *)slot->s + v * LANES;
@@ -109,7 +115,8 @@ static inline void softmax_sweep(const attn__slot *slot, attn__tile *tile,
 
         for (int64_t j = 0; j < n; j++) {
             const V weight =
-                softmax_weight(v_load(s + j * TILE_ROWS), &b, any_huge);
+                v_exp2_negative(softmax_exponent(v_load(s + j * TILE_ROWS),
+                                                 &b, any_by_m));
 
             v_store(s + j * TILE_ROWS, weight);
             sum = sum + weight;
@@ -119,13 +126,13 @@ static inline void softmax_sweep(const attn__slot *slot, attn__tile *tile,
     }
 }
 
-static bool tile_is_huge(const attn__tile *tile)
+static bool tile_goes_by_m(const attn__tile *tile)
 {
     bool any = false;
 
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
         any |= v_any(softmax_base_of(v_load((const REAL *)tile->m +
-                                            v * LANES)).huge);
+                                            v * LANES)).by_m);
     return any;
 }
 
@@ -136,7 +143,7 @@ static void softmax_block(const attn__slot *slot, attn__tile *tile, int64_t n)
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
         before[v] = v_load((REAL *)tile->m + v * LANES);
     softmax_top(slot, tile, n);
-    if (tile_is_huge(tile))
+    if (tile_goes_by_m(tile))
         softmax_sweep(slot, tile, n, before, true);
     else
         softmax_sweep(slot, tile, n, before, false);
@@ -220,13 +227,18 @@ static int64_t row_index(const attn__target *out, const attn__tile *tile,
            (row_start + tile->i[lane]) * out->stride[2];
 }
 
-/* ln of what a weight of 1 stands for: base ln 2, or m for huge rows. */
-static double softmax_origin(REAL m)
+/* base ln 2 - m: what a weight of 1 stands for is e^(m + this). */
+static double softmax_shift(REAL m)
 {
-    const REAL base = m * LOG2_E;
+#if FMA_IS_FUSED
+    const double base = (double)(m * LOG2_E);
 
-    return fabs((double)m) > (double)HUGE_SCORE ? (double)m
-                                                : (double)base * LN2;
+    if (fabs((double)m) <= (double)LARGEST_BASE)
+        return __builtin_fma(base, LN2, -(double)m) + base * LN2_TAIL;
+#else
+    (void)m;
+#endif
+    return 0;
 }
 
 static void forward_store_lse(const attn__problem *p, const attn__unit *u,
@@ -236,7 +248,8 @@ static void forward_store_lse(const attn__problem *p, const attn__unit *u,
     const REAL *m = tile->m, *l = tile->l;
 
     for (int64_t lane = 0; lane < tile->n; lane++) {
-        double lse = softmax_origin(m[lane]) + attn__log((double)l[lane]);
+        double lse = (double)m[lane] + (softmax_shift(m[lane]) +
+                                        attn__log((double)l[lane]));
 
         if (l[lane] == 0)
             lse = p->empty_rows == ATTN_EMPTY_NAN ? (double)NAN

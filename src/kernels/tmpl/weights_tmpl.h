@@ -5,9 +5,9 @@
  * again and writes rows of the chosen stage. Runs after a forward or alone,
  * and never touches o, so o has the same bits with or without it.
  *
- *   entropy = sum_j p_j (m - s_j + ln l),  p_j = e^(s_j - m) / l
+ *   entropy = sum_j p_j (ln l - x_j ln 2),  p_j = 2^x_j / l
  *
- * which has no cancellation: every term is >= 0 where there is no sink. */
+ * which has no cancellation: x_j <= 0, and l >= 1. */
 
 static inline REAL *entropy_of(const attn__tile *tile)
 {
@@ -24,7 +24,7 @@ static void weights_block(const attn__problem *p, const attn__slot *slot,
         const V l = v_load((const REAL *)tile->l + v * LANES);
         const softmax_base b =
             softmax_base_of(v_load((const REAL *)tile->m + v * LANES));
-        const bool any_huge = v_any(b.huge);
+        const bool any_by_m = v_any(b.by_m);
         const V log_l = v_load((const REAL *)tile->factor + v * LANES);
         REAL *entropy = entropy_of(tile) + v * LANES;
         V sum = v_set1(0);
@@ -32,8 +32,9 @@ static void weights_block(const attn__problem *p, const attn__slot *slot,
         for (int64_t j = 0; j < n; j++) {
             const ptrdiff_t at = j * TILE_ROWS + v * LANES;
             REAL *s = (REAL *)slot->s + at;
-            const V below = b.m - v_load(s);
-            V weight = softmax_weight(v_load(s), &b, any_huge) / l;
+            const V x = softmax_exponent(v_load(s), &b, any_by_m);
+            const V below = x * v_set1(-(REAL)LN2);
+            V weight = v_exp2_negative(x) / l;
             /* p ln p is 0 at p = 0, where below may be infinite. */
             V term = v_select(v_eq(weight, v_set1(0)), v_set1(0),
                               weight * (below + log_l));
