@@ -407,6 +407,75 @@ UNIT(overlaps)
             a->attention.dsinks.data = a->attention.dbias.data);
 }
 
+/* A plain layer of these sizes, forward or backward; y starts as canaries. */
+static call sized(attn_pass pass, const int64_t *n)
+{
+    const int64_t batch = n[0], len = n[1], dx = n[2], heads = n[3],
+                  dim = n[4], dy = n[5];
+    call c = self(pass);
+    attn_layer_args *a = &c.args;
+
+    inputs_used = outputs_used = 0;
+    attn_layer_desc_init(&c.desc, ATTN_F32, batch, len, dx, heads, heads);
+    attn_desc_init(&c.desc.attention, ATTN_F32, batch, heads, heads, len, len,
+                   dim, dim);
+    c.desc.dim_y = dy;
+    c.desc.qk_norm = 1;
+    attn_layer_args_init(a);
+    a->x = in(ATTN_F32, SHAPE(batch, len, dx));
+    a->w_q = in(ATTN_F32, SHAPE(dx, heads * dim));
+    a->w_k = in(ATTN_F32, SHAPE(dx, heads * dim));
+    a->w_v = in(ATTN_F32, SHAPE(dx, heads * dim));
+    a->w_o = in(ATTN_F32, SHAPE(heads * dim, dy));
+    a->b_o = in(ATTN_F32, SHAPE(dy));
+    a->d_y = in(ATTN_F32, SHAPE(batch, len, dy));
+    if (pass == ATTN_FORWARD) {
+        a->y = out(ATTN_F32, SHAPE(batch, len, dy));
+        return c;
+    }
+    a->dx = out(ATTN_F32, SHAPE(batch, len, dx));
+    a->dw_q = out(ATTN_F32, SHAPE(dx, heads * dim));
+    a->dw_o = out(ATTN_F32, SHAPE(heads * dim, dy));
+    a->db_o = out(ATTN_F32, SHAPE(dy));
+    return c;
+}
+
+static bool all_zero(attn_tensor t)
+{
+    const float *values = t.data;
+    int64_t n = 1;
+
+    for (int32_t axis = 0; axis < t.rank; axis++)
+        n *= t.shape[axis];
+    for (int64_t i = 0; i < n; i++)
+        if (values[i] != 0)
+            return false;
+    return true;
+}
+
+/* Any size may be 0. With inputs of zeros all results are zeros, and all of
+ * them are written. */
+UNIT(sizes_of_zero)
+{
+    for (int axis = 0; axis < 5; axis++) { /* dim_y = 0 means no w_o */
+        int64_t n[6] = {B, LQ, DX, H, D, DY};
+        call c;
+
+        n[axis] = 0;
+        c = sized(ATTN_FORWARD, n);
+        memset(outputs, 0xa5, sizeof outputs);
+        accept(&c, "forward of a size of zero");
+        assert_true(all_zero(c.args.y));
+        c = sized(ATTN_BACKWARD, n);
+        memset(outputs, 0xa5, sizeof outputs);
+        accept(&c, "backward of a size of zero");
+        assert_true(all_zero(c.args.dx));
+        assert_true(all_zero(c.args.dw_q));
+        assert_true(all_zero(c.args.dw_o));
+        assert_true(all_zero(c.args.db_o));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -418,6 +487,7 @@ int main(void)
         cmocka_unit_test(outputs_of_a_layer),
         cmocka_unit_test(gradients),
         cmocka_unit_test(overlaps),
+        cmocka_unit_test(sizes_of_zero),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
