@@ -78,9 +78,13 @@ def _refusal(name, x):
     if getattr(x, "requires_grad", False):
         return TypeError(f"{name}: requires grad, which is not recorded here; "
                          "use attn.torch, or pass x.detach()")
-    device = getattr(x, "__dlpack_device__", None)
-    if device is not None and int(device()[0]) != 1:
-        return TypeError(f"{name}: is not in the memory of the CPU")
+    if hasattr(x, "__dlpack_device__"):
+        try:
+            on_cpu = int(x.__dlpack_device__()[0]) == 1
+        except (ValueError, BufferError, RuntimeError):
+            on_cpu = False
+        if not on_cpu:
+            return TypeError(f"{name}: is not in the memory of the CPU")
     dtype = getattr(x, "dtype", None)
     if dtype is not None:
         return TypeError(f"{name}: is {dtype}, or not dense; the library "

@@ -6,7 +6,7 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from . import _core
+from . import _arrays, _core
 from ._keywords import Array, Keywords, features
 
 _STAGES = {"raw": 0, "softcapped": 1, "biased": 2, "probs": 3}
@@ -230,12 +230,16 @@ def attention_vjp(q: Array, k: Array, v: Array, *, return_lse: bool = False,
     >>> dq, dk, dv = vjp(np.ones_like(o))
     """
     given = features(**keywords)
-    o, lse = _core.attention(q, k, v, given, None, True, False, False, None)
+    # NumPy's: an array library without float64 would cost backward digits.
+    o, lse = _core.attention(q, k, v, given, None, 2, False, False, None)
 
     def vjp(do: Array, dlse: Array | None = None) -> Gradients:
         return Gradients(*_core.backward(do, q, k, v, o, lse, given, dlse, 63))
 
-    return ((o, lse) if return_lse else o), vjp
+    if not return_lse:
+        return o, vjp
+    kind = None if isinstance(q, np.ndarray) else _arrays.importer(q)
+    return (o, lse if kind is None else kind(lse)), vjp
 
 
 def _chosen(numbers):

@@ -3,7 +3,7 @@
 from typing import Any
 
 def attention(q: Any, k: Any, v: Any, keywords: tuple[Any, ...], out: Any,
-              want_lse: bool, want_weights: bool, want_entropy: bool,
+              want_lse: int, want_weights: bool, want_entropy: bool,
               block_table: Any, /) -> Any: ...
 def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any,
              keywords: tuple[Any, ...], dlse: Any, wanted: int,

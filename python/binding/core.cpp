@@ -52,9 +52,10 @@ attn_tensor make_weights(const maker &make, const problem &p, int64_t heads,
     return t;
 }
 
-/* o, or (o, lse, weights, entropy) less those not asked for. */
+/* o, or (o, lse, weights, entropy) less those not asked for. want_lse: 1 as
+ * an array of the kind of q, 2 as NumPy's, which has float64 for sure. */
 nb::object attention(nb::handle q, nb::handle k, nb::handle v,
-                     nb::handle keywords, nb::handle out, bool want_lse,
+                     nb::handle keywords, nb::handle out, int want_lse,
                      bool want_weights, bool want_entropy, nb::handle table)
 {
     problem p(q, k, v, keywords, table);
@@ -78,7 +79,7 @@ nb::object attention(nb::handle q, nb::handle k, nb::handle v,
     }
     p.args.o = p.as_heads(o.view);
     if (want_lse)
-        make_stats(make, p, &lse, &p.args.lse);
+        make_stats(want_lse == 1 ? make : maker(), p, &lse, &p.args.lse);
     if (want_weights)
         p.args.weights = make_weights(make, p, p.desc.heads_q, p.desc.len_q,
                                       &weights);
