@@ -78,9 +78,9 @@ int cli_indices_resolve(const char *name, cli_indices *to, int64_t limit,
         return append(name, 0, limit - 1, to);
     for (int64_t i = 0; i < to->n; i++)
         if (to->at[i] >= limit)
-            return cli_fail(CLI_USAGE, "--%s: %lld is not below the %lld %s",
-                            name, (long long)to->at[i], (long long)limit,
-                            what);
+            return cli_fail(CLI_USAGE, "--%s: there is no %lld; the %s are 0 "
+                            "to %lld", name, (long long)to->at[i], what,
+                            (long long)(limit - 1));
     return CLI_GO;
 }
 
@@ -91,9 +91,8 @@ static int resolve(cli_drawn *d)
     int code = CLI_GO;
 
     if (d->batch >= d->n_batch)
-        return cli_fail(CLI_USAGE, "--batch: %lld is not below the %lld "
-                        "batches", (long long)d->batch,
-                        (long long)d->n_batch);
+        return cli_fail(CLI_USAGE, "--batch: there is no %lld; there are %lld",
+                        (long long)d->batch, (long long)d->n_batch);
     code = cli_indices_resolve("heads", &d->heads, d->n_heads, "heads");
     if (code == CLI_GO)
         code = cli_indices_resolve("rows", &d->rows, d->len_q, "queries");

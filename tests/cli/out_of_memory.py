@@ -19,6 +19,8 @@ COMMANDS = [
     ["run", "grad.npz", "--grad", "--rope=base=100", "--dtype=f32",
      "--threads=2", "-o", "out.npz"],
     ["run", "q.npy", "k.npy", "v=self.npz:v", "mask.npy"],
+    ["plot", "words.npz", "--causal", "-o", "out.npz.png"],
+    ["plot", "heads.npz", "--entropy", "--rows=2,0", "-o", "out.npz.svg"],
     ["info", "words.npz"],
     ["info"],
 ]
@@ -48,8 +50,9 @@ def allocations(attn, module, words):
     os.close(writer)
     with os.fdopen(reader) as file:
         n = int(file.read())
-    if os.path.exists("out.npz"):
-        os.remove("out.npz")
+    for name in os.listdir():
+        if name.startswith("out.npz"):
+            os.remove(name)
     return n
 
 
