@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The multiply-add loop of fp32 at the avx512 level. */
+#define REAL_BITS 32
+#define NAME f32_avx512
+#include "kernels/simd/simd_avx512.h"
+#include "limits/fma_tmpl.h"
