@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attn_io.h: arrays from and to files (.npy, .npz).
+ * attn_io.h: arrays from and to files (.npy, .npz), and from .safetensors.
  *
  * A file is opened, its entries are listed, and the wanted ones are loaded.
  * Every length in a file is treated as hostile: it is checked before it is
@@ -58,7 +58,7 @@ ATTN_API double attn_array_value(const attn_array *array, int64_t index);
  * what attn_file_load will return, and only its strings are set. */
 typedef struct attn_entry {
     const char *name;
-    const char *format; /* the type as the file spells it, such as "<f4" */
+    const char *format; /* the type as the file spells it, "<f4", "F32" */
     attn_status status; /* OK, E_UNSUPPORTED or E_LIMIT */
     attn_dtype dtype;   /* what attn_file_load will give; ATTN_NONE = text */
     int32_t rank;
@@ -68,16 +68,16 @@ typedef struct attn_entry {
 
 typedef struct attn_file attn_file;
 
-/* Open a file of a known format (by its first bytes, not by its name). A .npy
- * has one entry, named by the file's stem. On success *file is the caller's
- * to close; on failure it is NULL. */
+/* Open a file of a known format, by its first bytes (a .safetensors, which has
+ * no magic, also by its name). A .npy has one entry, named by the file's stem.
+ * On success *file is the caller's to close; on failure it is NULL. */
 ATTN_API attn_status attn_file_open(const char *path, attn_file **file,
                                     attn_diag *diag);
 ATTN_API void attn_file_close(attn_file *file);
-/* The formats that this build reads, as snprintf: "npy npz". Archives need
- * libzip when it is built. */
+/* The formats that this build reads, as snprintf: "npy npz safetensors".
+ * Archives need libzip when it is built. */
 ATTN_API size_t attn_file_formats(char *text, size_t size);
-/* "npy" or "npz". */
+/* "npy", "npz" or "safetensors". */
 ATTN_API const char *attn_file_format(const attn_file *file);
 ATTN_API int64_t attn_file_count(const attn_file *file);
 /* 0 <= index < count. */

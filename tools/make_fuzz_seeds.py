@@ -5,6 +5,7 @@
 # kind that the readers know. Needs numpy: .venv/bin/python tools/make_fuzz_...
 
 import io
+import json
 import os
 import random
 import zipfile
@@ -50,6 +51,19 @@ def npz(names, method, zip64=False):
     return buffer.getvalue()
 
 
+def safetensors(tensors, metadata=None):
+    """tensors: name, dtype, shape, bytes."""
+    header, data = {}, b""
+    if metadata is not None:
+        header["__metadata__"] = metadata
+    for name, dtype, shape, piece in tensors:
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [len(data), len(data) + len(piece)]}
+        data += piece
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + data
+
+
 def main():
     for name, array in ARRAYS.items():
         save("npy", name + "_seed", npy(array))
@@ -59,6 +73,15 @@ def main():
     save("npz", "zip64_seed", npz(["f4"], zipfile.ZIP_STORED, True))
     save("npz", "deflated_seed", npz(["f4", "flags"], zipfile.ZIP_DEFLATED))
     save("npz", "none_seed", npz([], zipfile.ZIP_STORED))
+    for name, dtype, size in (("f32", "F32", 4), ("bf16", "BF16", 2),
+                              ("bool", "BOOL", 1), ("u64", "U64", 8),
+                              ("unknown", "F8_E4M3", 1)):
+        save("safetensors", name + "_seed",
+             safetensors([("a", dtype, [2, 3], bytes(6 * size))]))
+    save("safetensors", "many_seed", safetensors(
+        [("x.\u00e9", "I8", [1], b"1"), ("n", "F64", [0, 3], b""),
+         ("s", "F16", [], b"12")], {"format": "pt"}))
+    save("safetensors", "none_seed", safetensors([]))
     # Calls are read from bytes of any kind; zeros are the plainest call.
     generator = random.Random(1)
     for i in range(8):

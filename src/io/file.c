@@ -14,18 +14,19 @@
 static const attn__reader *const readers[] = {
     &attn__npy_reader,
     &attn__npz_reader,
+    &attn__safetensors_reader, /* without a magic: last */
 };
 
 size_t attn_file_formats(char *text, size_t size)
 {
+    char all[64] = "";
     size_t n = 0;
 
     for (size_t r = 0; r < sizeof readers / sizeof readers[0]; r++)
         if (readers[r]->load)
-            n += (size_t)snprintf(text && n < size ? text + n : NULL,
-                                  n < size ? size - n : 0, "%s%s",
+            n += (size_t)snprintf(all + n, sizeof all - n, "%s%s",
                                   n > 0 ? " " : "", readers[r]->format);
-    return n;
+    return (size_t)snprintf(text, size, "%s", all);
 }
 
 /* The file name without folders and without the last extension. */
@@ -40,21 +41,37 @@ static char *stem_of(const char *path)
     return stem;
 }
 
-static attn_status open_reader(attn_file *file, attn_diag *diag)
+static bool ends_with(const char *text, const char *end)
 {
-    uint8_t head[8];
-    const size_t n = file->source.size < 8 ? (size_t)file->source.size : 8;
+    const size_t n = strlen(text), size = strlen(end);
+
+    return n >= size && strcmp(text + n - size, end) == 0;
+}
+
+static bool is_ours(const attn__reader *reader, const uint8_t *head, size_t n,
+                    const char *path)
+{
+    return reader->probe(head, n) ||
+           (reader->extension && ends_with(path, reader->extension));
+}
+
+static attn_status open_reader(attn_file *file, const char *path,
+                               attn_diag *diag)
+{
+    uint8_t head[9];
+    const size_t n = file->source.size < 9 ? (size_t)file->source.size : 9;
 
     ATTN__REQUIRE(n > 0, diag, ATTN_E_FORMAT, "file", "is empty");
     ATTN__TRY(attn__source_read(&file->source, 0, head, n, diag));
     for (size_t r = 0; r < sizeof readers / sizeof readers[0]; r++) {
-        if (!readers[r]->probe(head, n))
+        if (!is_ours(readers[r], head, n, path))
             continue;
         file->reader = readers[r];
         return file->reader->open(file, diag);
     }
     return attn__fail(diag, ATTN_E_FORMAT, "file",
-                      "begins like no known format (.npy, .npz)");
+                      "begins like no known format (.npy, .npz, "
+                      ".safetensors)");
 }
 
 attn_status attn_file_open(const char *path, attn_file **file, attn_diag *diag)
@@ -73,7 +90,7 @@ attn_status attn_file_open(const char *path, attn_file **file, attn_diag *diag)
     else
         status = attn__fail(diag, ATTN_E_NOMEM, "file", "no memory for a name");
     if (status == ATTN_OK)
-        status = open_reader(*file, diag);
+        status = open_reader(*file, path, diag);
     if (status != ATTN_OK) {
         attn_file_close(*file);
         *file = NULL;

@@ -8,28 +8,9 @@
 #include "io/npy_header.h"
 #include "io/reader.h"
 
-typedef struct file_stream {
-    attn__stream base;
-    const attn__source *source;
-    int64_t at;
-} file_stream;
-
-static attn_status read_file(attn__stream *stream, void *data, size_t n,
-                             attn_diag *diag)
+static attn__file_stream stream_of(const attn_file *file)
 {
-    file_stream *s = (file_stream *)stream;
-    const attn_status status = attn__source_read(s->source, s->at, data, n,
-                                                 diag);
-
-    s->at += (int64_t)n;
-    return status;
-}
-
-static file_stream stream_of(const attn_file *file)
-{
-    return (file_stream){{file->stem, file->source.size, read_file},
-                         &file->source,
-                         0};
+    return attn__stream_of(&file->source, file->stem, 0, file->source.size);
 }
 
 static bool probe(const uint8_t *head, size_t n)
@@ -40,7 +21,7 @@ static bool probe(const uint8_t *head, size_t n)
 
 static attn_status open_npy(attn_file *file, attn_diag *diag)
 {
-    file_stream s = stream_of(file);
+    attn__file_stream s = stream_of(file);
     attn__npy_header header;
 
     ATTN__TRY(attn__npy_read_header(&s.base, &header, diag));
@@ -56,7 +37,7 @@ static attn_status open_npy(attn_file *file, attn_diag *diag)
 static attn_status load_npy(attn_file *file, int64_t index, attn_array *array,
                             attn_diag *diag)
 {
-    file_stream s = stream_of(file);
+    attn__file_stream s = stream_of(file);
     attn__npy_header header;
 
     (void)index;
@@ -69,5 +50,5 @@ static void close_npy(attn_file *file)
     (void)file;
 }
 
-const attn__reader attn__npy_reader = {"npy", probe, open_npy, load_npy,
+const attn__reader attn__npy_reader = {"npy", NULL, probe, open_npy, load_npy,
                                        close_npy};

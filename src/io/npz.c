@@ -359,5 +359,5 @@ static void close_npz(attn_file *file)
     attn__free(state);
 }
 
-const attn__reader attn__npz_reader = {"npz", probe, open_npz, load_npz,
+const attn__reader attn__npz_reader = {"npz", NULL, probe, open_npz, load_npz,
                                        close_npz};

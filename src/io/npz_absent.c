@@ -25,5 +25,5 @@ static void close_npz(attn_file *file)
     (void)file;
 }
 
-const attn__reader attn__npz_reader = {"npz", probe, open_npz, NULL,
+const attn__reader attn__npz_reader = {"npz", NULL, probe, open_npz, NULL,
                                        close_npz};

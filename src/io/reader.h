@@ -19,13 +19,17 @@
 #define ATTN__MAX_STRING_BYTES (1 << 20)  /* bytes of one string */
 #define ATTN__MAX_MEMBERS 65535           /* members of an archive */
 #define ATTN__MAX_NAME 1024               /* bytes of a member's name */
+#define ATTN__MAX_JSON 100000000          /* bytes of a .safetensors header */
+#define ATTN__MAX_TENSORS 100000          /* tensors of a .safetensors */
 #define ATTN__MAX_INFLATED (INT64_C(1) << 36) /* bytes of a deflated member */
 /* Deflate cannot do better than 258 bytes for 2 bits: 1032 to 1. */
 #define ATTN__MAX_RATIO 1032
 
 typedef struct attn__reader {
     const char *format;
-    /* Whether a file that begins with these n bytes (up to 8) is ours. */
+    /* Of files that are ours whatever they begin with; NULL: none. */
+    const char *extension;
+    /* Whether a file that begins with these n bytes (up to 9) is ours. */
     bool (*probe)(const uint8_t *head, size_t n);
     /* Fill file->entries, file->n and file->state. On failure close is
      * called all the same. */
@@ -39,6 +43,7 @@ typedef struct attn__reader {
 } attn__reader;
 
 extern const attn__reader attn__npy_reader, attn__npz_reader;
+extern const attn__reader attn__safetensors_reader;
 
 /* Entries are cleared with attn__calloc by the reader; names and formats are
  * freed by attn_file_close. */

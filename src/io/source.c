@@ -65,3 +65,20 @@ attn_status attn__source_read(const attn__source *source, int64_t offset,
     }
     return ATTN_OK;
 }
+
+static attn_status read_on(attn__stream *stream, void *data, size_t n,
+                           attn_diag *diag)
+{
+    attn__file_stream *s = (attn__file_stream *)stream;
+    const attn_status status = attn__source_read(s->source, s->at, data, n,
+                                                 diag);
+
+    s->at += (int64_t)n;
+    return status;
+}
+
+attn__file_stream attn__stream_of(const attn__source *source, const char *name,
+                                  int64_t at, int64_t size)
+{
+    return (attn__file_stream){{name, size, read_on}, source, at};
+}

@@ -29,4 +29,14 @@ typedef struct attn__stream {
                         attn_diag *diag);
 } attn__stream;
 
+/* A stream of `size` bytes of a file from `at` on. */
+typedef struct attn__file_stream {
+    attn__stream base;
+    const attn__source *source;
+    int64_t at;
+} attn__file_stream;
+
+attn__file_stream attn__stream_of(const attn__source *source, const char *name,
+                                  int64_t at, int64_t size);
+
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/utf8.h"
 
-static int encode(uint32_t point, char *to)
+int attn__utf8_encode(uint32_t point, char *to)
 {
     const int size = point < 0x80 ? 1 : point < 0x800 ? 2
                      : point < 0x10000 ? 3 : 4;
@@ -36,7 +36,7 @@ int64_t attn__utf8_of_utf32(const uint8_t *from, int64_t n, char *to)
             return -1;
         ended = ended || !point;
         if (point)
-            to += encode(point, to);
+            to += attn__utf8_encode(point, to);
     }
     *to = '\0';
     return to - start;

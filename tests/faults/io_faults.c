@@ -10,7 +10,7 @@
 #include "attn_io.h"
 #include "file_faults.h"
 
-static char in_npy[64], in_npz[64];
+static char in_npy[64], in_npz[64], in_safetensors[64];
 
 static attn_status read_file(const char *path, unsigned *sum)
 {
@@ -40,6 +40,11 @@ static attn_status read_npy(unsigned *sum)
 static attn_status read_npz(unsigned *sum)
 {
     return read_file(in_npz, sum);
+}
+
+static attn_status read_safetensors(unsigned *sum)
+{
+    return read_file(in_safetensors, sum);
 }
 
 static double numbers[] = {1, 2, 3, 4, 5, 6};
@@ -78,10 +83,38 @@ static attn_status convert(unsigned *sum)
 static const file_scene scenes[] = {
     {.name = "read .npy", .play = read_npy},
     {.name = "read .npz", .play = read_npz},
+    {.name = "read .safetensors", .play = read_safetensors},
     {.name = "write .npy", .play = write_npy, .writes = true},
     {.name = "write .npz", .play = write_npz, .writes = true},
     {.name = "make and convert", .play = convert, .no_files = true},
 };
+
+/* Two tensors, and more of no bytes than there is room for at first. */
+static void make_safetensors(void)
+{
+    bytes text = {NULL, 0}, file = {NULL, 0};
+    char piece[128];
+    FILE *out;
+
+    add_text(&text, "{\"x\": {\"dtype\": \"BF16\", \"shape\": [2, 3], "
+                    "\"data_offsets\": [0, 12]}");
+    for (int i = 0; i < 20; i++) {
+        snprintf(piece, sizeof piece, ", \"n%d\": {\"dtype\": \"I8\", "
+                 "\"shape\": [0], \"data_offsets\": [0, 0]}", i);
+        add_text(&text, piece);
+    }
+    add_text(&text, "}");
+    add_le(&file, text.n, 8);
+    add(&file, text.data, text.n);
+    add_zeros(&file, 12);
+    snprintf(in_safetensors, sizeof in_safetensors, "%s/in.safetensors",
+             fault_folder);
+    out = fopen(in_safetensors, "wb");
+    fwrite(file.data, 1, file.n, out);
+    fclose(out);
+    drop(&text);
+    drop(&file);
+}
 
 /* A Fortran-ordered .npy of the other byte order, and a .npz of deflated
  * members with descriptors and ZIP64 records. */
@@ -114,9 +147,11 @@ int main(void)
 {
     begin_faults();
     make_inputs();
+    make_safetensors();
     for (size_t s = 0; s < COUNT(scenes); s++)
         play_scene(&scenes[s]);
     unlink(in_npy);
     unlink(in_npz);
+    unlink(in_safetensors);
     return end_faults();
 }
