@@ -3,7 +3,7 @@
 # Meson builds; this only gives the usual words to it. Every target first runs
 # tools/setup, which installs what is missing and is quick when nothing is.
 
-.PHONY: all setup build demo check check-long lint clean
+.PHONY: all setup build demo check check-long bench lint clean
 
 all: build
 
@@ -22,6 +22,9 @@ check: setup
 
 check-long: setup
 	@tools/check --long
+
+bench: build
+	build/attn bench
 
 lint: build
 	@tools/lint
