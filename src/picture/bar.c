@@ -64,80 +64,80 @@ static void add_ticks(attn__bar *bar, const attn__range *range)
         add_tick(bar, (double)(ticks.first + i) * ticks.step, ticks.decimals);
 }
 
-attn__bar attn__bar_plan(const attn__scene *scene, const attn_figure *figure)
+attn__bar attn__bar_plan(const attn__sheet *sheet, const attn_figure *figure)
 {
     attn__bar bar = {.value = figure->value};
     char text[ATTN__CUT_SIZE];
 
     if (!has_cells(figure))
         return bar;
-    add_ticks(&bar, &scene->range);
+    add_ticks(&bar, &sheet->range);
     for (int i = 0; i < bar.n; i++)
-        bar.width = fmax(bar.width, attn__room_for(scene, bar.text[i],
+        bar.width = fmax(bar.width, attn__room_for(sheet, bar.text[i],
                                                    ATTN__TEXT_SIZE));
-    if (scene->range.any_masked)
-        bar.width = fmax(bar.width, attn__room_for(scene, "masked",
+    if (sheet->range.any_masked)
+        bar.width = fmax(bar.width, attn__room_for(sheet, "masked",
                                                    ATTN__TEXT_SIZE));
     bar.width += THICK + TICK + GAP;
     if (figure->value) {
-        attn__cut(scene, figure->value, ATTN__TEXT_SIZE, ATTN__LONGEST, text);
+        attn__cut(sheet, figure->value, ATTN__TEXT_SIZE, ATTN__LONGEST, text);
         bar.width = fmax(bar.width,
-                         attn__room_for(scene, text, ATTN__TEXT_SIZE));
+                         attn__room_for(sheet, text, ATTN__TEXT_SIZE));
     }
     return bar;
 }
 
-static void draw_numbers(attn__scene *scene, const attn__bar *bar, double x,
+static void draw_numbers(attn__sheet *sheet, const attn__bar *bar, double x,
                          double y, double height)
 {
     for (int i = 0; i < bar->n; i++) {
-        const double up = attn__range_part(&scene->range, bar->at[i]);
+        const double up = attn__range_part(&sheet->range, bar->at[i]);
         const double at = y + (height - 1) * (1 - up);
 
-        attn__scene_rect(scene, x + THICK, floor(at), TICK, 1,
-                         scene->colors.faint);
-        attn__scene_add(scene, attn__plain_text(scene, bar->text[i],
+        attn__sheet_rect(sheet, x + THICK, floor(at), TICK, 1,
+                         sheet->colors.faint);
+        attn__sheet_add(sheet, attn__plain_text(sheet, bar->text[i],
                                                 x + THICK + TICK + GAP - 2,
                                                 at));
     }
 }
 
 /* A swatch and a word; returns where the next goes. */
-static double draw_key(attn__scene *scene, attn__item_kind kind,
+static double draw_key(attn__sheet *sheet, attn__item_kind kind,
                        uint32_t color, const char *word, double x, double y)
 {
-    attn__scene_add(scene, (attn__item){.kind = kind, .x = x, .y = y,
+    attn__sheet_add(sheet, (attn__item){.kind = kind, .x = x, .y = y,
                                         .width = THICK, .height = THICK,
                                         .color = color});
-    attn__scene_add(scene, attn__plain_text(scene, word,
+    attn__sheet_add(sheet, attn__plain_text(sheet, word,
                                             x + THICK + TICK + GAP - 2,
                                             y + THICK / 2));
     return y + KEY_LINE;
 }
 
-double attn__bar_draw(attn__scene *scene, const attn__bar *bar, double x,
+double attn__bar_draw(attn__sheet *sheet, const attn__bar *bar, double x,
                       double y, double height)
 {
     if (bar->value) {
         char text[ATTN__CUT_SIZE];
         attn__item item;
 
-        attn__cut(scene, bar->value, ATTN__TEXT_SIZE, ATTN__LONGEST, text);
-        item = attn__plain_text(scene, text, x, y + 6);
-        item.color = scene->colors.faint;
-        attn__scene_add(scene, item);
+        attn__cut(sheet, bar->value, ATTN__TEXT_SIZE, ATTN__LONGEST, text);
+        item = attn__plain_text(sheet, text, x, y + 6);
+        item.color = sheet->colors.faint;
+        attn__sheet_add(sheet, item);
         y += VALUE_LINE;
         height -= VALUE_LINE;
     }
-    height -= KEY_LINE * (scene->range.any_masked + scene->range.any_nan);
+    height -= KEY_LINE * (sheet->range.any_masked + sheet->range.any_nan);
     height = floor(fmin(fmax(height, LEAST_HEIGHT), MOST_HEIGHT));
-    attn__scene_add(scene, (attn__item){.kind = ATTN__BAR, .x = x, .y = y,
+    attn__sheet_add(sheet, (attn__item){.kind = ATTN__BAR, .x = x, .y = y,
                                         .width = THICK, .height = height});
-    draw_numbers(scene, bar, x, y, height);
+    draw_numbers(sheet, bar, x, y, height);
     y += height + (KEY_LINE - THICK);
-    if (scene->range.any_masked)
-        y = draw_key(scene, ATTN__HATCH, 0, "masked", x, y);
-    if (scene->range.any_nan)
-        y = draw_key(scene, ATTN__RECT, scene->colors.nan, "NaN", x, y);
+    if (sheet->range.any_masked)
+        y = draw_key(sheet, ATTN__HATCH, 0, "masked", x, y);
+    if (sheet->range.any_nan)
+        y = draw_key(sheet, ATTN__RECT, sheet->colors.nan, "NaN", x, y);
     return y;
 }

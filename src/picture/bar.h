@@ -4,7 +4,7 @@
 #ifndef ATTN_PICTURE_BAR_H
 #define ATTN_PICTURE_BAR_H
 
-#include "picture/scene.h"
+#include "picture/sheet.h"
 #include "picture/ticks.h"
 
 #define ATTN__MOST_TICKS 16
@@ -17,10 +17,10 @@ typedef struct attn__bar {
     char text[ATTN__MOST_TICKS][ATTN__NUMBER_SIZE];
 } attn__bar;
 
-attn__bar attn__bar_plan(const attn__scene *scene, const attn_figure *figure);
+attn__bar attn__bar_plan(const attn__sheet *sheet, const attn_figure *figure);
 /* With its upper left corner at (x, y), beside cells of so many pixels;
  * returns where it ends. */
-double attn__bar_draw(attn__scene *scene, const attn__bar *bar, double x,
+double attn__bar_draw(attn__sheet *sheet, const attn__bar *bar, double x,
                       double y, double height);
 
 #endif

@@ -81,7 +81,7 @@ static attn__axis axis_of(attn__fit fit, int64_t first,
                         .labels = labels};
 }
 
-attn_status attn__block_plan(const attn__scene *scene, const attn_panel *panel,
+attn_status attn__block_plan(const attn__sheet *sheet, const attn_panel *panel,
                              int64_t cell, int64_t crowd, attn__block *block,
                              attn_diag *diag)
 {
@@ -89,7 +89,7 @@ attn_status attn__block_plan(const attn__scene *scene, const attn_panel *panel,
 
     *block = (attn__block){.panel = panel};
     if (panel->n_curves > 0) {
-        attn__plot_plan(scene, block);
+        attn__plot_plan(sheet, block);
         return ATTN_OK;
     }
     if (cell == 0)
@@ -101,8 +101,8 @@ attn_status attn__block_plan(const attn__scene *scene, const attn_panel *panel,
     block->rows = axis_of(block->row_fit, panel->first_row, panel->row_labels);
     block->columns = axis_of(block->column_fit, panel->first_column,
                              panel->column_labels);
-    attn__axis_plan(scene, &block->rows, true);
-    attn__axis_plan(scene, &block->columns, false);
+    attn__axis_plan(sheet, &block->rows, true);
+    attn__axis_plan(sheet, &block->columns, false);
     block->height = (double)attn__pixels(block->row_fit);
     block->width = (double)attn__pixels(block->column_fit);
     block->left = block->rows.room;
@@ -123,25 +123,25 @@ static int decimals_of(const attn__range *range)
                                            : power >= -4 ? 1 - power : -1;
 }
 
-static void draw_value(attn__scene *scene, const attn__block *block,
+static void draw_value(attn__sheet *sheet, const attn__block *block,
                        uint16_t code, double value, double x, double y)
 {
     const double side = (double)block->column_fit.cell;
-    const uint32_t under = code < ATTN__LEVELS ? scene->colors.level[code]
-                                               : scene->colors.nan;
+    const uint32_t under = code < ATTN__LEVELS ? sheet->colors.level[code]
+                                               : sheet->colors.nan;
     char text[ATTN__NUMBER_SIZE];
     attn__item item;
 
-    attn__format(text, value, decimals_of(&scene->range));
-    if (attn__room_for(scene, text, ATTN__TEXT_SIZE) + VALUE_GAP > side)
+    attn__format(text, value, decimals_of(&sheet->range));
+    if (attn__room_for(sheet, text, ATTN__TEXT_SIZE) + VALUE_GAP > side)
         return;
-    item = attn__plain_text(scene, text, x, y);
+    item = attn__plain_text(sheet, text, x, y);
     item.anchor = ATTN__MIDDLE;
     item.color = attn__ink_on(under);
-    attn__scene_add(scene, item);
+    attn__sheet_add(sheet, item);
 }
 
-static void draw_values(attn__scene *scene, const attn__block *block,
+static void draw_values(attn__sheet *sheet, const attn__block *block,
                         attn__heat *heat, double x, double y)
 {
     const attn__fit rows = block->row_fit, columns = block->column_fit;
@@ -150,45 +150,45 @@ static void draw_values(attn__scene *scene, const attn__block *block,
         rows.n * columns.n > MOST_VALUES)
         return;
     for (int64_t i = 0; i < rows.n; i++) {
-        attn__heat_row(heat, block->panel, rows, columns, &scene->range, i);
+        attn__heat_row(heat, block->panel, rows, columns, &sheet->range, i);
         for (int64_t j = 0; j < columns.n; j++)
             if (heat->code[j] != ATTN__MASKED)
-                draw_value(scene, block, heat->code[j], heat->value[j],
+                draw_value(sheet, block, heat->code[j], heat->value[j],
                            x + ((double)j + 0.5) * (double)columns.cell,
                            y + ((double)i + 0.5) * (double)rows.cell);
     }
 }
 
 /* A line around the cells, outside of them. */
-static void draw_frame(attn__scene *scene, const attn__block *block, double x,
+static void draw_frame(attn__sheet *sheet, const attn__block *block, double x,
                        double y)
 {
     const double w = block->width, h = block->height;
-    const uint32_t color = scene->colors.frame;
+    const uint32_t color = sheet->colors.frame;
 
-    attn__scene_rect(scene, x - 1, y - 1, w + 2, 1, color);
-    attn__scene_rect(scene, x - 1, y + h, w + 2, 1, color);
-    attn__scene_rect(scene, x - 1, y, 1, h, color);
-    attn__scene_rect(scene, x + w, y, 1, h, color);
+    attn__sheet_rect(sheet, x - 1, y - 1, w + 2, 1, color);
+    attn__sheet_rect(sheet, x - 1, y + h, w + 2, 1, color);
+    attn__sheet_rect(sheet, x - 1, y, 1, h, color);
+    attn__sheet_rect(sheet, x + w, y, 1, h, color);
 }
 
-void attn__block_draw(attn__scene *scene, const attn__block *block,
+void attn__block_draw(attn__sheet *sheet, const attn__block *block,
                       attn__heat *heat, double x, double y)
 {
     if (block->panel->n_curves > 0) {
-        attn__plot_draw(scene, block, x, y);
+        attn__plot_draw(sheet, block, x, y);
         return;
     }
-    attn__scene_add(scene, (attn__item){.kind = ATTN__CELLS, .x = x, .y = y,
+    attn__sheet_add(sheet, (attn__item){.kind = ATTN__CELLS, .x = x, .y = y,
                                         .width = block->width,
                                         .height = block->height,
                                         .panel = block->panel,
                                         .rows = block->row_fit,
                                         .columns = block->column_fit});
-    draw_frame(scene, block, x, y);
-    draw_values(scene, block, heat, x, y);
+    draw_frame(sheet, block, x, y);
+    draw_values(sheet, block, heat, x, y);
     if (block->row_labels)
-        attn__axis_rows(scene, &block->rows, x, y);
+        attn__axis_rows(sheet, &block->rows, x, y);
     if (block->column_labels)
-        attn__axis_columns(scene, &block->columns, x, y + block->height);
+        attn__axis_columns(sheet, &block->columns, x, y + block->height);
 }

@@ -18,16 +18,16 @@ typedef struct attn__block {
 
 /* Decide everything but which labels are drawn. `crowd` is the number of
  * panels, `cell` that of the figure. E_LIMIT if it will never fit. */
-attn_status attn__block_plan(const attn__scene *scene, const attn_panel *panel,
+attn_status attn__block_plan(const attn__sheet *sheet, const attn_panel *panel,
                              int64_t cell, int64_t crowd, attn__block *block,
                              attn_diag *diag);
 /* With the upper left corner of the cells at (x, y). `heat` is scratch. */
-void attn__block_draw(attn__scene *scene, const attn__block *block,
+void attn__block_draw(attn__sheet *sheet, const attn__block *block,
                       attn__heat *heat, double x, double y);
 
 /* plot.c: the same for curves. */
-void attn__plot_plan(const attn__scene *scene, attn__block *block);
-void attn__plot_draw(attn__scene *scene, const attn__block *block, double x,
+void attn__plot_plan(const attn__sheet *sheet, attn__block *block);
+void attn__plot_draw(attn__sheet *sheet, const attn__block *block, double x,
                      double y);
 
 #endif

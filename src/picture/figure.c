@@ -23,10 +23,10 @@ void attn_figure_init(attn_figure *figure, const attn_panel *panels,
 
 /* The figure's own, or what suits the picture. */
 static attn_status choose_density(const attn_figure *figure,
-                                  const attn__scene *scene, int64_t *density,
+                                  const attn__sheet *sheet, int64_t *density,
                                   attn_diag *diag)
 {
-    const int64_t side = attn__max_i64(scene->width, scene->height);
+    const int64_t side = attn__max_i64(sheet->width, sheet->height);
 
     *density = figure->density ? figure->density
                                : side <= LARGE_PICTURE ? 2 : 1;
@@ -38,47 +38,47 @@ static attn_status choose_density(const attn_figure *figure,
 }
 
 static attn_status prepare(const attn_figure *figure, double slack,
-                           attn__scene *scene, attn_diag *diag)
+                           attn__sheet *sheet, attn_diag *diag)
 {
     ATTN__TRY(attn__check_figure(figure, diag));
-    return attn__lay_out(figure, slack, scene, diag);
+    return attn__lay_out(figure, slack, sheet, diag);
 }
 
 attn_status attn_figure_measure(const attn_figure *figure, int64_t *width,
                                 int64_t *height, attn_diag *diag)
 {
-    attn__scene scene;
+    attn__sheet sheet;
     attn_status status;
     int64_t density;
 
     ATTN__REQUIRE(width && height, diag, ATTN_E_ARG, "width",
                   "must not be NULL");
-    ATTN__TRY(prepare(figure, 1, &scene, diag));
-    status = choose_density(figure, &scene, &density, diag);
+    ATTN__TRY(prepare(figure, 1, &sheet, diag));
+    status = choose_density(figure, &sheet, &density, diag);
     if (status == ATTN_OK) {
-        *width = density * scene.width;
-        *height = density * scene.height;
+        *width = density * sheet.width;
+        *height = density * sheet.height;
     }
-    attn__scene_free(&scene);
+    attn__sheet_free(&sheet);
     return status == ATTN_OK ? attn__ok(diag) : status;
 }
 
 /* ------------------------------------------------------------------ writing */
 
-/* Draw a scene into a stream. The stream is 8 KiB: not for every stack. */
-typedef attn_status draw(const attn_figure *figure, const attn__scene *scene,
+/* Draw a sheet into a stream. The stream is 8 KiB: not for every stack. */
+typedef attn_status draw(const attn_figure *figure, const attn__sheet *sheet,
                          attn__stream *stream, const char *path,
                          attn_diag *diag);
 
 static attn_status draw_png(const attn_figure *figure,
-                            const attn__scene *scene, attn__stream *stream,
+                            const attn__sheet *sheet, attn__stream *stream,
                             const char *path, attn_diag *diag)
 {
     attn__raster raster;
     int64_t density;
 
-    ATTN__TRY(choose_density(figure, scene, &density, diag));
-    ATTN__TRY(attn__raster_init(&raster, scene, figure, density, diag));
+    ATTN__TRY(choose_density(figure, sheet, &density, diag));
+    ATTN__TRY(attn__raster_init(&raster, sheet, figure, density, diag));
     attn__stream_open(stream, path);
     attn__png_write(&raster, stream);
     attn__raster_free(&raster);
@@ -86,14 +86,14 @@ static attn_status draw_png(const attn_figure *figure,
 }
 
 static attn_status draw_svg(const attn_figure *figure,
-                            const attn__scene *scene, attn__stream *stream,
+                            const attn__sheet *sheet, attn__stream *stream,
                             const char *path, attn_diag *diag)
 {
     attn__heat heat;
 
     ATTN__TRY(attn__heat_init(&heat, figure, diag));
     attn__stream_open(stream, path);
-    attn__svg_write(scene, figure, &heat, stream);
+    attn__svg_write(sheet, figure, &heat, stream);
     attn__heat_free(&heat);
     return ATTN_OK;
 }
@@ -103,19 +103,19 @@ static attn_status write_to(const attn_figure *figure, draw *drawing,
                             size_t *size, attn_diag *diag)
 {
     attn__stream *stream;
-    attn__scene scene;
+    attn__sheet sheet;
     attn_status status;
 
-    ATTN__TRY(prepare(figure, slack, &scene, diag));
+    ATTN__TRY(prepare(figure, slack, &sheet, diag));
     stream = attn__alloc(sizeof *stream);
     if (!stream)
         status = attn__fail(diag, ATTN_E_NOMEM, "file", "no memory to write");
     else
-        status = drawing(figure, &scene, stream, path, diag);
+        status = drawing(figure, &sheet, stream, path, diag);
     if (status == ATTN_OK)
         status = attn__stream_close(stream, data, size, diag);
     attn__free(stream);
-    attn__scene_free(&scene);
+    attn__sheet_free(&sheet);
     return status;
 }
 

@@ -20,11 +20,11 @@
 #define LINE 12.0   /* height of a line, GAP not counted */
 #define ELLIPSIS "\xe2\x80\xa6"
 
-void attn__cut(const attn__scene *scene, const char *text, double size,
+void attn__cut(const attn__sheet *sheet, const char *text, double size,
                double room, char to[ATTN__CUT_SIZE])
 {
-    const double dots = attn__room_for(scene, "." ELLIPSIS, size) -
-                        attn__room_for(scene, ".", size);
+    const double dots = attn__room_for(sheet, "." ELLIPSIS, size) -
+                        attn__room_for(sheet, ".", size);
     size_t fits = 0, n = 0; /* bytes before the dots, bytes in all */
 
     to[0] = '\0';
@@ -36,9 +36,9 @@ void attn__cut(const attn__scene *scene, const char *text, double size,
             break;
         memcpy(to + n, text + n, next - n);
         to[next] = '\0';
-        if (attn__room_for(scene, to, size) > room)
+        if (attn__room_for(sheet, to, size) > room)
             break;
-        if (attn__room_for(scene, to, size) + dots <= room)
+        if (attn__room_for(sheet, to, size) + dots <= room)
             fits = next;
         n = next;
     }
@@ -47,38 +47,38 @@ void attn__cut(const attn__scene *scene, const char *text, double size,
 }
 
 /* What stands at cell i. */
-static void label_of(const attn__scene *scene, const attn__axis *axis,
+static void label_of(const attn__sheet *sheet, const attn__axis *axis,
                      int64_t i, char to[ATTN__CUT_SIZE])
 {
     if (axis->numbers)
         attn__format(to, (double)(axis->first + i), 0);
     else
-        attn__cut(scene, axis->labels[i], axis->size, ATTN__LONGEST, to);
+        attn__cut(sheet, axis->labels[i], axis->size, ATTN__LONGEST, to);
 }
 
-static double width_at(const attn__scene *scene, const attn__axis *axis,
+static double width_at(const attn__sheet *sheet, const attn__axis *axis,
                        int64_t i)
 {
     char text[ATTN__CUT_SIZE];
 
-    label_of(scene, axis, i, text);
-    return attn__room_for(scene, text, axis->size);
+    label_of(sheet, axis, i, text);
+    return attn__room_for(sheet, text, axis->size);
 }
 
-static double widest(const attn__scene *scene, const attn__axis *axis)
+static double widest(const attn__sheet *sheet, const attn__axis *axis)
 {
     double width = 0;
 
     /* Of numbers the first or the last is the longest. */
     if (axis->numbers)
-        return fmax(width_at(scene, axis, 0),
-                    width_at(scene, axis, axis->n - 1));
+        return fmax(width_at(sheet, axis, 0),
+                    width_at(sheet, axis, axis->n - 1));
     for (int64_t i = 0; i < axis->n; i++)
-        width = fmax(width, width_at(scene, axis, i));
+        width = fmax(width, width_at(sheet, axis, i));
     return width;
 }
 
-void attn__axis_plan(const attn__scene *scene, attn__axis *axis, bool is_rows)
+void attn__axis_plan(const attn__sheet *sheet, attn__axis *axis, bool is_rows)
 {
     double least, width;
 
@@ -86,7 +86,7 @@ void attn__axis_plan(const attn__scene *scene, attn__axis *axis, bool is_rows)
     axis->size = axis->numbers || axis->pitch >= LEAST_PITCH + 2
                      ? ATTN__TEXT_SIZE
                      : ATTN__TEXT_SIZE - 1;
-    width = widest(scene, axis);
+    width = widest(sheet, axis);
     least = axis->pitch;
     if (axis->numbers && is_rows && axis->pitch < NUMBER_PITCH)
         least = TICK_PITCH;
@@ -107,7 +107,7 @@ static int64_t first_of(const attn__axis *axis)
     return rest > 0 ? axis->step - rest : -rest;
 }
 
-void attn__axis_rows(attn__scene *scene, const attn__axis *axis, double x,
+void attn__axis_rows(attn__sheet *sheet, const attn__axis *axis, double x,
                      double y)
 {
     const double tick = axis->ticks ? TICK : 0;
@@ -117,18 +117,18 @@ void attn__axis_rows(attn__scene *scene, const attn__axis *axis, double x,
         const double middle = y + ((double)i + 0.5) * axis->pitch;
         attn__item item;
 
-        label_of(scene, axis, i, text);
-        item = attn__plain_text(scene, text, x - GAP - tick, middle);
+        label_of(sheet, axis, i, text);
+        item = attn__plain_text(sheet, text, x - GAP - tick, middle);
         item.size = axis->size;
         item.anchor = ATTN__END;
-        attn__scene_add(scene, item);
+        attn__sheet_add(sheet, item);
         if (axis->ticks)
-            attn__scene_rect(scene, x - TICK, floor(middle), TICK, 1,
-                             scene->colors.faint);
+            attn__sheet_rect(sheet, x - TICK, floor(middle), TICK, 1,
+                             sheet->colors.faint);
     }
 }
 
-void attn__axis_columns(attn__scene *scene, const attn__axis *axis, double x,
+void attn__axis_columns(attn__sheet *sheet, const attn__axis *axis, double x,
                         double y)
 {
     const double tick = axis->ticks ? TICK : 0;
@@ -138,8 +138,8 @@ void attn__axis_columns(attn__scene *scene, const attn__axis *axis, double x,
         const double middle = x + ((double)i + 0.5) * axis->pitch;
         attn__item item;
 
-        label_of(scene, axis, i, text);
-        item = attn__plain_text(scene, text, middle, y + GAP + tick);
+        label_of(sheet, axis, i, text);
+        item = attn__plain_text(sheet, text, middle, y + GAP + tick);
         item.size = axis->size;
         if (axis->turned) {
             item.x += ATTN__CAP_HEIGHT / 2;
@@ -150,9 +150,9 @@ void attn__axis_columns(attn__scene *scene, const attn__axis *axis, double x,
             item.y += ATTN__CAP_HEIGHT / 2;
             item.anchor = ATTN__MIDDLE;
         }
-        attn__scene_add(scene, item);
+        attn__sheet_add(sheet, item);
         if (axis->ticks)
-            attn__scene_rect(scene, floor(middle), y, 1, TICK,
-                             scene->colors.faint);
+            attn__sheet_rect(sheet, floor(middle), y, 1, TICK,
+                             sheet->colors.faint);
     }
 }

@@ -4,7 +4,7 @@
 #ifndef ATTN_PICTURE_LABELS_H
 #define ATTN_PICTURE_LABELS_H
 
-#include "picture/scene.h"
+#include "picture/sheet.h"
 
 #define ATTN__LONGEST 150.0 /* pixels of a label */
 #define ATTN__CUT_SIZE 256  /* bytes */
@@ -25,16 +25,16 @@ typedef struct attn__axis {
 
 /* `text` as far as it fits in `room` pixels, with an ellipsis where it is
  * cut. */
-void attn__cut(const attn__scene *scene, const char *text, double size,
+void attn__cut(const attn__sheet *sheet, const char *text, double size,
                double room, char to[ATTN__CUT_SIZE]);
 
-void attn__axis_plan(const attn__scene *scene, attn__axis *axis,
+void attn__axis_plan(const attn__sheet *sheet, attn__axis *axis,
                      bool is_rows);
 /* Down from y, left of x. */
-void attn__axis_rows(attn__scene *scene, const attn__axis *axis, double x,
+void attn__axis_rows(attn__sheet *sheet, const attn__axis *axis, double x,
                      double y);
 /* Right from x, below y. */
-void attn__axis_columns(attn__scene *scene, const attn__axis *axis, double x,
+void attn__axis_columns(attn__sheet *sheet, const attn__axis *axis, double x,
                         double y);
 
 #endif

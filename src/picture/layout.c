@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a figure to a scene: titles on top, panels in a grid, axes' names at
+ * From a figure to a sheet: titles on top, panels in a grid, axes' names at
  * the left and below, the colour bar at the right. Labels that would repeat
  * those of a neighbour are left out. */
 #include <math.h>
@@ -92,7 +92,7 @@ static int64_t choose_columns(const attn_figure *figure,
     return best;
 }
 
-static attn_status plan_blocks(grid *g, const attn__scene *scene,
+static attn_status plan_blocks(grid *g, const attn__sheet *sheet,
                                attn_diag *diag)
 {
     const attn_figure *f = g->figure;
@@ -101,7 +101,7 @@ static attn_status plan_blocks(grid *g, const attn__scene *scene,
     ATTN__REQUIRE(g->blocks, diag, ATTN_E_NOMEM, "panels",
                   "no memory to place %lld of them", (long long)f->n_panels);
     for (int64_t p = 0; p < f->n_panels; p++)
-        ATTN__TRY(attn__block_plan(scene, &f->panels[p], f->cell, f->n_panels,
+        ATTN__TRY(attn__block_plan(sheet, &f->panels[p], f->cell, f->n_panels,
                                    &g->blocks[p], diag));
     return ATTN_OK;
 }
@@ -128,12 +128,12 @@ static void measure(grid *g)
                      (r > 0 ? PANEL_GAP : 0);
 }
 
-static attn_status make_grid(grid *g, const attn__scene *scene,
+static attn_status make_grid(grid *g, const attn__sheet *sheet,
                              attn_diag *diag)
 {
     const attn_figure *f = g->figure;
 
-    ATTN__TRY(plan_blocks(g, scene, diag));
+    ATTN__TRY(plan_blocks(g, sheet, diag));
     g->columns = f->columns ? f->columns : choose_columns(f, g->blocks);
     if (g->columns > f->n_panels)
         g->columns = f->n_panels;
@@ -156,7 +156,7 @@ static void free_grid(grid *g)
 
 /* ----------------------------------------------------------------- placing */
 
-static void draw_panel_title(attn__scene *scene, const attn__block *block,
+static void draw_panel_title(attn__sheet *sheet, const attn__block *block,
                              double x, double y)
 {
     char text[ATTN__CUT_SIZE];
@@ -164,14 +164,14 @@ static void draw_panel_title(attn__scene *scene, const attn__block *block,
 
     if (!block->panel->title)
         return;
-    attn__cut(scene, block->panel->title, ATTN__TEXT_SIZE,
+    attn__cut(sheet, block->panel->title, ATTN__TEXT_SIZE,
               fmax(block->width + 0.5 * PANEL_GAP, 80), text);
-    item = attn__plain_text(scene, text, x, y - 0.5 * PANEL_TITLE_LINE);
+    item = attn__plain_text(sheet, text, x, y - 0.5 * PANEL_TITLE_LINE);
     item.bold = 1;
-    attn__scene_add(scene, item);
+    attn__sheet_add(sheet, item);
 }
 
-static void draw_panels(attn__scene *scene, const grid *g, attn__heat *heat,
+static void draw_panels(attn__sheet *sheet, const grid *g, attn__heat *heat,
                         double left, double top)
 {
     double y = top;
@@ -187,8 +187,8 @@ static void draw_panels(attn__scene *scene, const grid *g, attn__heat *heat,
 
             x += column[1];
             if (p < g->figure->n_panels) {
-                draw_panel_title(scene, &g->blocks[p], x, y);
-                attn__block_draw(scene, &g->blocks[p], heat, x, y);
+                draw_panel_title(sheet, &g->blocks[p], x, y);
+                attn__block_draw(sheet, &g->blocks[p], heat, x, y);
             }
             x += column[0] + column[2] + PANEL_GAP;
         }
@@ -197,31 +197,31 @@ static void draw_panels(attn__scene *scene, const grid *g, attn__heat *heat,
 }
 
 /* The figure's title and note, from `top`; returns where they end. */
-static double draw_titles(attn__scene *scene, const attn_figure *figure,
+static double draw_titles(attn__sheet *sheet, const attn_figure *figure,
                           double width, double top)
 {
     char text[ATTN__CUT_SIZE];
     attn__item item;
 
     if (figure->title) {
-        attn__cut(scene, figure->title, TITLE_SIZE, width, text);
-        item = attn__plain_text(scene, text, MARGIN, top + 8);
+        attn__cut(sheet, figure->title, TITLE_SIZE, width, text);
+        item = attn__plain_text(sheet, text, MARGIN, top + 8);
         item.size = TITLE_SIZE;
         item.bold = 1;
-        attn__scene_add(scene, item);
+        attn__sheet_add(sheet, item);
         top += TITLE_LINE;
     }
     if (figure->note) {
-        attn__cut(scene, figure->note, ATTN__TEXT_SIZE, width, text);
-        item = attn__plain_text(scene, text, MARGIN, top + 6);
-        item.color = scene->colors.faint;
-        attn__scene_add(scene, item);
+        attn__cut(sheet, figure->note, ATTN__TEXT_SIZE, width, text);
+        item = attn__plain_text(sheet, text, MARGIN, top + 6);
+        item.color = sheet->colors.faint;
+        attn__sheet_add(sheet, item);
         top += NOTE_LINE;
     }
     return figure->title || figure->note ? top + 6 : top;
 }
 
-static void draw_axis_names(attn__scene *scene, const grid *g, double left,
+static void draw_axis_names(attn__sheet *sheet, const grid *g, double left,
                             double top)
 {
     /* Between the first cells and the last, not counting labels. */
@@ -234,90 +234,90 @@ static void draw_axis_names(attn__scene *scene, const grid *g, double left,
     attn__item item;
 
     if (g->figure->row_axis) {
-        attn__cut(scene, g->figure->row_axis, ATTN__TEXT_SIZE, height, text);
-        item = attn__plain_text(scene, text, MARGIN + 8, y);
+        attn__cut(sheet, g->figure->row_axis, ATTN__TEXT_SIZE, height, text);
+        item = attn__plain_text(sheet, text, MARGIN + 8, y);
         item.y -= ATTN__CAP_HEIGHT / 2;
         item.turned = 1;
         item.anchor = ATTN__MIDDLE;
-        item.color = scene->colors.faint;
-        attn__scene_add(scene, item);
+        item.color = sheet->colors.faint;
+        attn__sheet_add(sheet, item);
     }
     if (g->figure->column_axis) {
-        attn__cut(scene, g->figure->column_axis, ATTN__TEXT_SIZE, width, text);
-        item = attn__plain_text(scene, text, x,
+        attn__cut(sheet, g->figure->column_axis, ATTN__TEXT_SIZE, width, text);
+        item = attn__plain_text(sheet, text, x,
                                 top + g->height + 0.5 * AXIS_LINE);
         item.anchor = ATTN__MIDDLE;
-        item.color = scene->colors.faint;
-        attn__scene_add(scene, item);
+        item.color = sheet->colors.faint;
+        attn__sheet_add(sheet, item);
     }
 }
 
-static double title_width(const attn__scene *scene, const attn_figure *figure)
+static double title_width(const attn__sheet *sheet, const attn_figure *figure)
 {
     double width = LEAST_WIDTH;
 
     if (figure->title)
-        width = fmax(width, attn__room_for(scene, figure->title, TITLE_SIZE));
+        width = fmax(width, attn__room_for(sheet, figure->title, TITLE_SIZE));
     if (figure->note)
-        width = fmax(width, attn__room_for(scene, figure->note,
+        width = fmax(width, attn__room_for(sheet, figure->note,
                                            ATTN__TEXT_SIZE));
     return width;
 }
 
-static void place(attn__scene *scene, const grid *g, attn__heat *heat)
+static void place(attn__sheet *sheet, const grid *g, attn__heat *heat)
 {
     const attn_figure *f = g->figure;
     const double left = MARGIN + (f->row_axis ? AXIS_LINE : 0);
-    const attn__bar bar = attn__bar_plan(scene, f);
+    const attn__bar bar = attn__bar_plan(sheet, f);
     const double content = left - MARGIN + g->width +
                            (bar.width > 0 ? BAR_GAP + bar.width : 0);
     /* A title widens a small picture, but not without end. */
     const double width =
-        fmax(content, fmin(title_width(scene, f), fmax(content, 600)));
-    const double top = draw_titles(scene, f, width, MARGIN);
+        fmax(content, fmin(title_width(sheet, f), fmax(content, 600)));
+    const double top = draw_titles(sheet, f, width, MARGIN);
     double bottom = top + g->height + (f->column_axis ? AXIS_LINE : 0);
 
-    draw_panels(scene, g, heat, left, top);
-    draw_axis_names(scene, g, left, top);
+    draw_panels(sheet, g, heat, left, top);
+    draw_axis_names(sheet, g, left, top);
     if (bar.width > 0)
         bottom = fmax(bottom,
-                      attn__bar_draw(scene, &bar, left + g->width + BAR_GAP,
+                      attn__bar_draw(sheet, &bar, left + g->width + BAR_GAP,
                                      top + g->row[1], g->row[0]));
-    scene->width = (int64_t)ceil(fmin(width + 2 * MARGIN, 1e9));
-    scene->height = (int64_t)ceil(fmin(bottom + MARGIN, 1e9));
+    sheet->width = (int64_t)ceil(fmin(width + 2 * MARGIN, 1e9));
+    sheet->height = (int64_t)ceil(fmin(bottom + MARGIN, 1e9));
 }
 
-static attn_status fill(attn__scene *scene, grid *g, attn__heat *heat,
+static attn_status fill(attn__sheet *sheet, grid *g, attn__heat *heat,
                         attn_diag *diag)
 {
     /* What will never fit is refused before its numbers are read. */
-    ATTN__TRY(make_grid(g, scene, diag));
+    ATTN__TRY(make_grid(g, sheet, diag));
     ATTN__TRY(attn__heat_init(heat, g->figure, diag));
-    attn__range_of(g->figure, heat, &scene->range);
-    place(scene, g, heat);
-    ATTN__REQUIRE(!scene->short_of_memory, diag, ATTN_E_NOMEM, "panels",
+    attn__range_of(g->figure, heat, &sheet->range);
+    place(sheet, g, heat);
+    ATTN__REQUIRE(!sheet->short_of_memory, diag, ATTN_E_NOMEM, "panels",
                   "no memory for what they hold");
-    ATTN__REQUIRE(scene->width <= ATTN_PICTURE_MAX_SIDE &&
-                      scene->height <= ATTN_PICTURE_MAX_SIDE,
+    ATTN__REQUIRE(sheet->width <= ATTN_PICTURE_MAX_SIDE &&
+                      sheet->height <= ATTN_PICTURE_MAX_SIDE,
                   diag, ATTN_E_LIMIT, "panels",
                   "the picture would have %lld x %lld pixels; at most %d a "
-                  "side are allowed", (long long)scene->width,
-                  (long long)scene->height, ATTN_PICTURE_MAX_SIDE);
+                  "side are allowed", (long long)sheet->width,
+                  (long long)sheet->height, ATTN_PICTURE_MAX_SIDE);
     return ATTN_OK;
 }
 
 attn_status attn__lay_out(const attn_figure *figure, double slack,
-                          attn__scene *scene, attn_diag *diag)
+                          attn__sheet *sheet, attn_diag *diag)
 {
     grid g = {.figure = figure};
     attn__heat heat = {NULL, NULL, NULL};
     attn_status status;
 
-    *scene = (attn__scene){.slack = slack, .theme = figure->theme};
-    attn__colors_of(figure->theme, &scene->colors);
-    status = fill(scene, &g, &heat, diag);
+    *sheet = (attn__sheet){.slack = slack, .theme = figure->theme};
+    attn__colors_of(figure->theme, &sheet->colors);
+    status = fill(sheet, &g, &heat, diag);
     if (status != ATTN_OK)
-        attn__scene_free(scene);
+        attn__sheet_free(sheet);
     attn__heat_free(&heat);
     free_grid(&g);
     return status;

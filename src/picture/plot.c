@@ -56,7 +56,7 @@ static void find_range(attn__block *block)
     block->high = high == 0 && high > low ? 0 : high + pad;
 }
 
-static double widest_number(const attn__scene *scene, attn__ticks ticks)
+static double widest_number(const attn__sheet *sheet, attn__ticks ticks)
 {
     char text[ATTN__NUMBER_SIZE];
     double width = 0;
@@ -64,12 +64,12 @@ static double widest_number(const attn__scene *scene, attn__ticks ticks)
     for (int64_t i = 0; i < ticks.n; i++) {
         attn__format(text, (double)(ticks.first + i) * ticks.step,
                      ticks.decimals);
-        width = fmax(width, attn__room_for(scene, text, ATTN__TEXT_SIZE));
+        width = fmax(width, attn__room_for(sheet, text, ATTN__TEXT_SIZE));
     }
     return width;
 }
 
-static double legend_width(const attn__scene *scene, const attn_panel *panel)
+static double legend_width(const attn__sheet *sheet, const attn_panel *panel)
 {
     char text[ATTN__CUT_SIZE];
     double width = 0;
@@ -77,14 +77,14 @@ static double legend_width(const attn__scene *scene, const attn_panel *panel)
     for (int64_t c = 0; c < panel->n_curves; c++) {
         if (!panel->curves[c].label)
             continue;
-        attn__cut(scene, panel->curves[c].label, ATTN__TEXT_SIZE,
+        attn__cut(sheet, panel->curves[c].label, ATTN__TEXT_SIZE,
                   ATTN__LONGEST, text);
-        width = fmax(width, attn__room_for(scene, text, ATTN__TEXT_SIZE));
+        width = fmax(width, attn__room_for(sheet, text, ATTN__TEXT_SIZE));
     }
     return width > 0 ? LEGEND_GAP + LEGEND_DASH + GAP + width : 0;
 }
 
-void attn__plot_plan(const attn__scene *scene, attn__block *block)
+void attn__plot_plan(const attn__sheet *sheet, attn__block *block)
 {
     const attn_panel *panel = block->panel;
     const int64_t n = longest(panel);
@@ -96,20 +96,20 @@ void attn__plot_plan(const attn__scene *scene, attn__block *block)
                                                           LARGEST_STEP));
     block->width = fmax(block->width, WIDTH / 2);
     block->height = HEIGHT;
-    block->right = legend_width(scene, panel);
+    block->right = legend_width(sheet, panel);
     if (block->right > 0)
         block->height = fmax(HEIGHT, legend);
-    block->left = GAP + widest_number(scene, attn__ticks_of(block->low,
+    block->left = GAP + widest_number(sheet, attn__ticks_of(block->low,
                                                             block->high,
                                                             MOST_TICKS));
     block->columns = (attn__axis){.n = n, .first = panel->first_column,
                                   .pitch = block->width / (double)n,
                                   .labels = panel->column_labels};
-    attn__axis_plan(scene, &block->columns, false);
+    attn__axis_plan(sheet, &block->columns, false);
     block->bottom = block->columns.room;
 }
 
-static void draw_grid(attn__scene *scene, const attn__block *block, double x,
+static void draw_grid(attn__sheet *sheet, const attn__block *block, double x,
                       double y)
 {
     const attn__ticks ticks = attn__ticks_of(block->low, block->high,
@@ -124,17 +124,17 @@ static void draw_grid(attn__scene *scene, const attn__block *block, double x,
         attn__item item;
 
         attn__format(text, value, ticks.decimals);
-        item = attn__plain_text(scene, text, x - GAP, at);
+        item = attn__plain_text(sheet, text, x - GAP, at);
         item.anchor = ATTN__END;
-        attn__scene_add(scene, item);
-        attn__scene_rect(scene, x, floor(at), block->width, 1,
-                         scene->colors.frame);
+        attn__sheet_add(sheet, item);
+        attn__sheet_rect(sheet, x, floor(at), block->width, 1,
+                         sheet->colors.frame);
     }
-    attn__scene_rect(scene, x, y + block->height, block->width, 1,
-                     scene->colors.faint);
+    attn__sheet_rect(sheet, x, y + block->height, block->width, 1,
+                     sheet->colors.faint);
 }
 
-static void draw_legend(attn__scene *scene, const attn__block *block,
+static void draw_legend(attn__sheet *sheet, const attn__block *block,
                         int64_t c, uint32_t color, double x, double y)
 {
     const char *label = block->panel->curves[c].label;
@@ -144,24 +144,24 @@ static void draw_legend(attn__scene *scene, const attn__block *block,
         return;
     x += block->width + LEGEND_GAP;
     y += LEGEND_LINE * ((double)c + 0.5);
-    attn__scene_rect(scene, x, floor(y) - 1, LEGEND_DASH, 2, color);
-    attn__cut(scene, label, ATTN__TEXT_SIZE, ATTN__LONGEST, text);
-    attn__scene_add(scene, attn__plain_text(scene, text,
+    attn__sheet_rect(sheet, x, floor(y) - 1, LEGEND_DASH, 2, color);
+    attn__cut(sheet, label, ATTN__TEXT_SIZE, ATTN__LONGEST, text);
+    attn__sheet_add(sheet, attn__plain_text(sheet, text,
                                             x + LEGEND_DASH + GAP, y));
 }
 
-void attn__plot_draw(attn__scene *scene, const attn__block *block, double x,
+void attn__plot_draw(attn__sheet *sheet, const attn__block *block, double x,
                      double y)
 {
     const attn_panel *panel = block->panel;
     const double pitch = block->columns.pitch;
 
-    draw_grid(scene, block, x, y);
+    draw_grid(sheet, block, x, y);
     for (int64_t c = 0; c < panel->n_curves; c++) {
-        const uint32_t color = attn__curve_color(scene->theme, c,
+        const uint32_t color = attn__curve_color(sheet->theme, c,
                                                  panel->n_curves);
 
-        attn__scene_add(scene, (attn__item){.kind = ATTN__LINE,
+        attn__sheet_add(sheet, (attn__item){.kind = ATTN__LINE,
                                             .x = x + 0.5 * pitch, .y = y,
                                             .width = block->width,
                                             .height = block->height,
@@ -169,7 +169,7 @@ void attn__plot_draw(attn__scene *scene, const attn__block *block, double x,
                                             .values = &panel->curves[c].values,
                                             .step = pitch, .low = block->low,
                                             .high = block->high});
-        draw_legend(scene, block, c, color, x, y);
+        draw_legend(sheet, block, c, color, x, y);
     }
-    attn__axis_columns(scene, &block->columns, x, y + block->height);
+    attn__axis_columns(sheet, &block->columns, x, y + block->height);
 }

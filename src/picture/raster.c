@@ -79,10 +79,10 @@ static attn_status stroke_line(attn__raster *r, const attn__item *item)
 
 static attn_status make_strokes(attn__raster *r)
 {
-    const attn__scene *scene = r->scene;
+    const attn__sheet *sheet = r->sheet;
 
-    for (size_t i = 0; i < scene->n; i++) {
-        const attn__item *item = &scene->items[i];
+    for (size_t i = 0; i < sheet->n; i++) {
+        const attn__item *item = &sheet->items[i];
 
         r->first[i] = r->strokes.n;
         if (item->kind == ATTN__TEXT)
@@ -90,7 +90,7 @@ static attn_status make_strokes(attn__raster *r)
         if (item->kind == ATTN__LINE)
             ATTN__TRY(stroke_line(r, item));
     }
-    r->first[scene->n] = r->strokes.n;
+    r->first[sheet->n] = r->strokes.n;
     return ATTN_OK;
 }
 
@@ -99,10 +99,10 @@ static attn_status make_strokes(attn__raster *r)
 /* A row of codes for each heat map. */
 static attn_status make_codes(attn__raster *r)
 {
-    const attn__scene *scene = r->scene;
+    const attn__sheet *sheet = r->sheet;
 
-    for (size_t i = 0; i < scene->n; i++) {
-        const attn__item *item = &scene->items[i];
+    for (size_t i = 0; i < sheet->n; i++) {
+        const attn__item *item = &sheet->items[i];
 
         r->unit[i] = -1;
         if (item->kind != ATTN__CELLS)
@@ -117,7 +117,7 @@ static attn_status make_codes(attn__raster *r)
 
 static attn_status make_all(attn__raster *r)
 {
-    const size_t n = r->scene->n;
+    const size_t n = r->sheet->n;
 
     r->codes = attn__calloc(n, sizeof *r->codes);
     r->unit = attn__calloc(n, sizeof *r->unit);
@@ -130,15 +130,15 @@ static attn_status make_all(attn__raster *r)
     return make_strokes(r);
 }
 
-attn_status attn__raster_init(attn__raster *r, const attn__scene *scene,
+attn_status attn__raster_init(attn__raster *r, const attn__sheet *sheet,
                               const attn_figure *figure, int64_t density,
                               attn_diag *diag)
 {
     attn_status status;
 
-    *r = (attn__raster){.scene = scene, .density = density,
-                        .width = scene->width * density,
-                        .height = scene->height * density};
+    *r = (attn__raster){.sheet = sheet, .density = density,
+                        .width = sheet->width * density,
+                        .height = sheet->height * density};
     status = attn__heat_init(&r->heat, figure, diag);
     if (status == ATTN_OK && make_all(r) != ATTN_OK)
         status = attn__fail(diag, ATTN_E_NOMEM, "panels",
@@ -150,7 +150,7 @@ attn_status attn__raster_init(attn__raster *r, const attn__scene *scene,
 
 void attn__raster_free(attn__raster *r)
 {
-    for (size_t i = 0; r->codes && i < r->scene->n; i++)
+    for (size_t i = 0; r->codes && i < r->sheet->n; i++)
         attn__free(r->codes[i]);
     attn__free(r->codes);
     attn__free(r->unit);
@@ -159,7 +159,7 @@ void attn__raster_free(attn__raster *r)
     attn__free(r->row);
     attn__heat_free(&r->heat);
     attn__strokes_free(&r->strokes);
-    *r = (attn__raster){.scene = r->scene};
+    *r = (attn__raster){.sheet = r->sheet};
 }
 
 /* --------------------------------------------------------------- painting */
@@ -185,7 +185,7 @@ static float hatch_at(const attn__raster *r, int64_t x, int64_t y)
 
 static uint32_t masked_at(const attn__raster *r, int64_t x, int64_t y)
 {
-    const attn__colors *colors = &r->scene->colors;
+    const attn__colors *colors = &r->sheet->colors;
 
     return attn__blend(colors->masked, colors->hatch, hatch_at(r, x, y));
 }
@@ -197,7 +197,7 @@ static uint32_t bar_at(const attn__raster *r, const attn__item *item,
     const double up = 1 - ((double)y + 0.5 - (double)r->density * item->y) /
                               dots;
 
-    return r->scene->colors.level[(int)fmin(fmax(256 * up, 0), 255)];
+    return r->sheet->colors.level[(int)fmin(fmax(256 * up, 0), 255)];
 }
 
 static void paint_area(attn__raster *r, const attn__item *item, int64_t y)
@@ -213,18 +213,18 @@ static void paint_area(attn__raster *r, const attn__item *item, int64_t y)
 
 static void paint_cells(attn__raster *r, size_t i, int64_t y)
 {
-    const attn__item *item = &r->scene->items[i];
+    const attn__item *item = &r->sheet->items[i];
     const int64_t top = to_dots(r, item->y, r->height);
     const int64_t from = to_dots(r, item->x, r->width);
     const int64_t to = to_dots(r, item->x + item->width, r->width);
     const int64_t unit = (y - top) / (r->density * item->rows.cell);
     const int64_t side = r->density * item->columns.cell;
-    const attn__colors *colors = &r->scene->colors;
+    const attn__colors *colors = &r->sheet->colors;
     const int64_t n = attn__units(item->columns);
 
     if (r->unit[i] != unit) {
         attn__heat_row(&r->heat, item->panel, item->rows, item->columns,
-                       &r->scene->range, unit);
+                       &r->sheet->range, unit);
         memcpy(r->codes[i], r->heat.code, (size_t)n * sizeof **r->codes);
         r->unit[i] = unit;
     }
@@ -239,7 +239,7 @@ static void paint_cells(attn__raster *r, size_t i, int64_t y)
 
 static void paint_strokes(attn__raster *r, size_t i, int64_t y)
 {
-    const uint32_t color = r->scene->items[i].color;
+    const uint32_t color = r->sheet->items[i].color;
     int64_t from = r->width, to = 0;
 
     for (size_t s = r->first[i]; s < r->first[i + 1]; s++)
@@ -258,12 +258,12 @@ static bool is_strokes(const attn__item *item)
 
 void attn__raster_row(attn__raster *r, int64_t y, uint8_t *rgb)
 {
-    const attn__scene *scene = r->scene;
+    const attn__sheet *sheet = r->sheet;
 
     for (int64_t x = 0; x < r->width; x++)
-        r->row[x] = scene->colors.page;
-    for (size_t i = 0; i < scene->n; i++) {
-        const attn__item *item = &scene->items[i];
+        r->row[x] = sheet->colors.page;
+    for (size_t i = 0; i < sheet->n; i++) {
+        const attn__item *item = &sheet->items[i];
 
         if (is_strokes(item))
             paint_strokes(r, i, y);

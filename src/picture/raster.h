@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dots from a scene, row by row, so that no picture is ever held whole. */
+ * Dots from a sheet, row by row, so that no picture is ever held whole. */
 #ifndef ATTN_PICTURE_RASTER_H
 #define ATTN_PICTURE_RASTER_H
 
-#include "picture/scene.h"
+#include "picture/sheet.h"
 #include "picture/strokes.h"
 
 typedef struct attn__raster {
-    const attn__scene *scene;
+    const attn__sheet *sheet;
     int64_t density; /* dots to a pixel */
     int64_t width, height; /* in dots */
     attn__strokes strokes; /* of text and curves */
@@ -21,7 +21,7 @@ typedef struct attn__raster {
     int64_t *unit;
 } attn__raster;
 
-attn_status attn__raster_init(attn__raster *raster, const attn__scene *scene,
+attn_status attn__raster_init(attn__raster *raster, const attn__sheet *sheet,
                               const attn_figure *figure, int64_t density,
                               attn_diag *diag);
 void attn__raster_free(attn__raster *raster);

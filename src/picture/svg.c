@@ -100,39 +100,39 @@ static void id(attn__stream *s, const char *url)
     attn__stream_text(s, "\"");
 }
 
-static void write_defs(const attn__scene *scene, attn__stream *s)
+static void write_defs(const attn__sheet *sheet, attn__stream *s)
 {
     char color[ATTN__COLOR_SIZE];
 
     attn__stream_text(s, "<defs>\n<pattern");
-    id(s, masked_fill[scene->theme]);
+    id(s, masked_fill[sheet->theme]);
     attn__stream_text(s, " width=\"6\" height=\"6\" "
                          "patternUnits=\"userSpaceOnUse\">"
                          "<path d=\"M0 0h6v6h-6z\" fill=\"");
-    attn__stream_text(s, attn__svg_color(scene->colors.masked, color));
+    attn__stream_text(s, attn__svg_color(sheet->colors.masked, color));
     attn__stream_text(s, "\"/><path d=\"M-1 1L1 -1M0 6L6 0M5 7L7 5\" "
                          "stroke-width=\"1.1\" stroke=\"");
-    attn__stream_text(s, attn__svg_color(scene->colors.hatch, color));
+    attn__stream_text(s, attn__svg_color(sheet->colors.hatch, color));
     attn__stream_text(s, "\"/></pattern>\n<linearGradient");
-    id(s, bar_fill[scene->theme]);
+    id(s, bar_fill[sheet->theme]);
     attn__stream_text(s, " x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">");
     for (int i = 0; i <= STOPS; i++) {
         const int level = i * (ATTN__LEVELS - 1) / STOPS;
 
         attn__svg_attribute(s, "<stop offset", (double)i / STOPS);
         attn__stream_text(s, " stop-color=\"");
-        attn__stream_text(s, attn__svg_color(scene->colors.level[level],
+        attn__stream_text(s, attn__svg_color(sheet->colors.level[level],
                                              color));
         attn__stream_text(s, "\"/>");
     }
     attn__stream_text(s, "</linearGradient>\n</defs>\n");
 }
 
-static void write_head(const attn__scene *scene, const attn_figure *figure,
+static void write_head(const attn__sheet *sheet, const attn_figure *figure,
                        attn__stream *s)
 {
-    const attn__item page = {.width = (double)scene->width,
-                             .height = (double)scene->height};
+    const attn__item page = {.width = (double)sheet->width,
+                             .height = (double)sheet->height};
     char color[ATTN__COLOR_SIZE];
 
     attn__stream_text(s, "<svg xmlns=\"http://www.w3.org/2000/svg\" ");
@@ -150,33 +150,33 @@ static void write_head(const attn__scene *scene, const attn_figure *figure,
         attn__svg_escape(s, figure->title);
         attn__stream_text(s, "</title>\n");
     }
-    write_defs(scene, s);
-    rect(s, &page, attn__svg_color(scene->colors.page, color));
+    write_defs(sheet, s);
+    rect(s, &page, attn__svg_color(sheet->colors.page, color));
 }
 
-void attn__svg_write(const attn__scene *scene, const attn_figure *figure,
+void attn__svg_write(const attn__sheet *sheet, const attn_figure *figure,
                      attn__heat *heat, attn__stream *s)
 {
     char color[ATTN__COLOR_SIZE];
 
-    write_head(scene, figure, s);
-    for (size_t i = 0; i < scene->n && s->status == ATTN_OK; i++) {
-        const attn__item *item = &scene->items[i];
+    write_head(sheet, figure, s);
+    for (size_t i = 0; i < sheet->n && s->status == ATTN_OK; i++) {
+        const attn__item *item = &sheet->items[i];
 
         switch (item->kind) {
         case ATTN__RECT:
             rect(s, item, attn__svg_color(item->color, color));
             break;
         case ATTN__HATCH:
-            rect(s, item, masked_fill[scene->theme]);
+            rect(s, item, masked_fill[sheet->theme]);
             break;
         case ATTN__BAR:
-            rect(s, item, bar_fill[scene->theme]);
+            rect(s, item, bar_fill[sheet->theme]);
             break;
         case ATTN__CELLS:
-            if (scene->range.any_masked)
-                rect(s, item, masked_fill[scene->theme]);
-            attn__svg_cells(scene, item, heat, s);
+            if (sheet->range.any_masked)
+                rect(s, item, masked_fill[sheet->theme]);
+            attn__svg_cells(sheet, item, heat, s);
             break;
         case ATTN__LINE:
             write_line(s, item);

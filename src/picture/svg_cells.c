@@ -64,10 +64,10 @@ void attn__svg_escape(attn__stream *s, const char *text)
 
 /* ------------------------------------------------------------------- paths */
 
-static uint32_t color_of(const attn__scene *scene, uint16_t code)
+static uint32_t color_of(const attn__sheet *sheet, uint16_t code)
 {
-    return code < ATTN__LEVELS ? scene->colors.level[code]
-                               : scene->colors.nan;
+    return code < ATTN__LEVELS ? sheet->colors.level[code]
+                               : sheet->colors.nan;
 }
 
 static void write_name(attn__stream *s, const char *const *labels,
@@ -120,7 +120,7 @@ static void write_unit(attn__stream *s, uint32_t fill, int64_t x, int64_t y,
 
 /* Row i of units: each alone where it tells its value, else as long as the
  * colour stays. */
-static void write_row(const attn__scene *scene, const attn__item *item,
+static void write_row(const attn__sheet *sheet, const attn__item *item,
                       const attn__heat *heat, int64_t i, bool told,
                       attn__stream *s)
 {
@@ -135,7 +135,7 @@ static void write_row(const attn__scene *scene, const attn__item *item,
             width++;
         if (code == ATTN__MASKED)
             continue;
-        write_unit(s, color_of(scene, code), j, i, width);
+        write_unit(s, color_of(sheet, code), j, i, width);
         if (told) {
             attn__stream_text(s, ">");
             write_title(s, item, i, j, heat->value[j]);
@@ -146,7 +146,7 @@ static void write_row(const attn__scene *scene, const attn__item *item,
     }
 }
 
-static void write_paths(const attn__scene *scene, const attn__item *item,
+static void write_paths(const attn__sheet *sheet, const attn__item *item,
                         attn__heat *heat, bool told, attn__stream *s)
 {
     attn__stream_text(s, "<g shape-rendering=\"crispEdges\" "
@@ -161,8 +161,8 @@ static void write_paths(const attn__scene *scene, const attn__item *item,
     attn__stream_text(s, ")\">\n");
     for (int64_t i = 0; i < attn__units(item->rows); i++) {
         attn__heat_row(heat, item->panel, item->rows, item->columns,
-                       &scene->range, i);
-        write_row(scene, item, heat, i, told, s);
+                       &sheet->range, i);
+        write_row(sheet, item, heat, i, told, s);
     }
     attn__stream_text(s, "</g>\n");
 }
@@ -170,7 +170,7 @@ static void write_paths(const attn__scene *scene, const attn__item *item,
 /* ------------------------------------------------------------------- image */
 
 typedef struct image {
-    const attn__scene *scene;
+    const attn__sheet *sheet;
     const attn__item *item;
     attn__heat *heat;
 } image;
@@ -182,10 +182,10 @@ static void image_row(void *from, int64_t y, uint8_t *rgba)
     const attn__item *item = im->item;
 
     attn__heat_row(im->heat, item->panel, item->rows, item->columns,
-                   &im->scene->range, y);
+                   &im->sheet->range, y);
     for (int64_t j = 0; j < attn__units(item->columns); j++) {
         const uint16_t code = im->heat->code[j];
-        const uint32_t color = color_of(im->scene, code);
+        const uint32_t color = color_of(im->sheet, code);
 
         rgba[4 * j] = (uint8_t)(color >> 16);
         rgba[4 * j + 1] = (uint8_t)(color >> 8);
@@ -212,10 +212,10 @@ static void write_base64(attn__stream *s, const uint8_t *data, size_t n)
     }
 }
 
-static void write_image(const attn__scene *scene, const attn__item *item,
+static void write_image(const attn__sheet *sheet, const attn__item *item,
                         attn__heat *heat, attn__stream *s)
 {
-    image im = {scene, item, heat};
+    image im = {sheet, item, heat};
     const attn__png_source source = {image_row, &im,
                                      attn__units(item->columns),
                                      attn__units(item->rows), 4};
@@ -248,14 +248,14 @@ static void write_image(const attn__scene *scene, const attn__item *item,
     attn__free(png);
 }
 
-void attn__svg_cells(const attn__scene *scene, const attn__item *item,
+void attn__svg_cells(const attn__sheet *sheet, const attn__item *item,
                      attn__heat *heat, attn__stream *s)
 {
     const int64_t units = attn__units(item->rows) * attn__units(item->columns);
     const bool folded = item->rows.fold > 1 || item->columns.fold > 1;
 
     if (units <= MOST_PATHS)
-        write_paths(scene, item, heat, !folded && units <= MOST_TOLD, s);
+        write_paths(sheet, item, heat, !folded && units <= MOST_TOLD, s);
     else
-        write_image(scene, item, heat, s);
+        write_image(sheet, item, heat, s);
 }

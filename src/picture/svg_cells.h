@@ -4,7 +4,7 @@
 #ifndef ATTN_PICTURE_SVG_CELLS_H
 #define ATTN_PICTURE_SVG_CELLS_H
 
-#include "picture/scene.h"
+#include "picture/sheet.h"
 #include "picture/stream.h"
 
 #define ATTN__COLOR_SIZE 8
@@ -18,7 +18,7 @@ void attn__svg_attribute(attn__stream *stream, const char *name,
 void attn__svg_escape(attn__stream *stream, const char *text);
 
 /* The shown cells of an item; the masked ones let through what is below. */
-void attn__svg_cells(const attn__scene *scene, const attn__item *item,
+void attn__svg_cells(const attn__sheet *sheet, const attn__item *item,
                      attn__heat *heat, attn__stream *stream);
 
 #endif

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# pictures.py ATTN: looks at what attn plot draws. An SVG tells the value of each
-# cell, which is compared with textbook.py; a PNG is decoded here, from its
+# pictures.py ATTN: looks at what attn plot draws. An SVG tells the value of
+# each cell, which is compared with textbook.py; a PNG is decoded here, from its
 # chunks up, and must show the same cells in the same colours. Ends with
 # `N passed, N failed`.
 

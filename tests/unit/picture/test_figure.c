@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "../unit.h"
-#include "picture/scene.h"
+#include "picture/sheet.h"
 #include "pictures.h"
 
 /* Light, dark. */
@@ -77,13 +77,13 @@ UNIT(the_size_is_as_measured)
 /* Where the cells of the first map lie, in pixels. */
 static attn__item cells_of(const attn_figure *figure)
 {
-    attn__scene scene;
+    attn__sheet sheet;
     attn__item found = {.kind = ATTN__TEXT};
 
-    assert_int_equal(attn__lay_out(figure, 1, &scene, NULL), ATTN_OK);
-    for (size_t i = 0; i < scene.n && found.kind != ATTN__CELLS; i++)
-        found = scene.items[i];
-    attn__scene_free(&scene);
+    assert_int_equal(attn__lay_out(figure, 1, &sheet, NULL), ATTN_OK);
+    for (size_t i = 0; i < sheet.n && found.kind != ATTN__CELLS; i++)
+        found = sheet.items[i];
+    attn__sheet_free(&sheet);
     assert_int_equal(found.kind, ATTN__CELLS);
     return found;
 }

@@ -2,7 +2,7 @@
  *
  * Where things are put: no two texts on each other, nothing outside, labels
  * cut where they are too long. */
-#include "picture/scene.h"
+#include "picture/sheet.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -40,32 +40,32 @@ static bool overlap(box a, box b)
 }
 
 /* Texts don't cover each other, and everything is in the picture. */
-static void check_scene(const attn__scene *scene)
+static void check_scene(const attn__sheet *sheet)
 {
-    for (size_t i = 0; i < scene->n; i++) {
-        const attn__item *item = &scene->items[i];
+    for (size_t i = 0; i < sheet->n; i++) {
+        const attn__item *item = &sheet->items[i];
         box b = {item->x, item->x + item->width, item->y,
                  item->y + item->height};
 
         if (item->kind == ATTN__TEXT)
             b = box_of(item);
-        assert_true(b.left >= 0 && b.right <= (double)scene->width);
-        assert_true(b.top >= 0 && b.bottom <= (double)scene->height);
+        assert_true(b.left >= 0 && b.right <= (double)sheet->width);
+        assert_true(b.top >= 0 && b.bottom <= (double)sheet->height);
         for (size_t j = 0; j < i && item->kind == ATTN__TEXT; j++)
-            if (scene->items[j].kind == ATTN__TEXT &&
-                overlap(b, box_of(&scene->items[j])))
+            if (sheet->items[j].kind == ATTN__TEXT &&
+                overlap(b, box_of(&sheet->items[j])))
                 fail_msg("\"%s\" lies on \"%s\"", item->text,
-                         scene->items[j].text);
+                         sheet->items[j].text);
     }
 }
 
 static void check_figure(const attn_figure *figure)
 {
-    attn__scene scene;
+    attn__sheet sheet;
 
-    assert_int_equal(attn__lay_out(figure, 1, &scene, NULL), ATTN_OK);
-    check_scene(&scene);
-    attn__scene_free(&scene);
+    assert_int_equal(attn__lay_out(figure, 1, &sheet, NULL), ATTN_OK);
+    check_scene(&sheet);
+    attn__sheet_free(&sheet);
 }
 
 UNIT(samples_are_laid_out_cleanly)
@@ -139,22 +139,22 @@ UNIT(long_labels_are_cut)
 
 UNIT(cuts_are_as_long_as_they_may)
 {
-    const attn__scene scene = {.slack = 1};
+    const attn__sheet sheet = {.slack = 1};
     char to[ATTN__CUT_SIZE];
 
-    attn__cut(&scene, "animal", 12, 500, to);
+    attn__cut(&sheet, "animal", 12, 500, to);
     assert_string_equal(to, "animal");
-    attn__cut(&scene, "animal", 12, attn__text_width("animal", 12), to);
+    attn__cut(&sheet, "animal", 12, attn__text_width("animal", 12), to);
     assert_string_equal(to, "animal");
-    attn__cut(&scene, "animal", 12, attn__text_width("animal", 12) - 1, to);
+    attn__cut(&sheet, "animal", 12, attn__text_width("animal", 12) - 1, to);
     assert_string_equal(to, "anim\xe2\x80\xa6");
-    attn__cut(&scene, "animal", 12, 0, to);
+    attn__cut(&sheet, "animal", 12, 0, to);
     assert_string_equal(to, "\xe2\x80\xa6");
-    attn__cut(&scene, "", 12, 0, to);
+    attn__cut(&sheet, "", 12, 0, to);
     assert_string_equal(to, "");
     /* Never within a character. */
     for (double room = 0; room < 60; room += 0.5) {
-        attn__cut(&scene, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 12, room,
+        attn__cut(&sheet, "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 12, room,
                   to);
         assert_true(attn__text_width(to, 12) <= fmax(room, 13));
         for (size_t i = 0; to[i] && to[i] != '\xe2'; i += 2)
@@ -164,14 +164,14 @@ UNIT(cuts_are_as_long_as_they_may)
 
 static int count_texts(const attn_figure *figure, const char *text)
 {
-    attn__scene scene;
+    attn__sheet sheet;
     int n = 0;
 
-    assert_int_equal(attn__lay_out(figure, 1, &scene, NULL), ATTN_OK);
-    for (size_t i = 0; i < scene.n; i++)
-        n += scene.items[i].kind == ATTN__TEXT &&
-             strcmp(scene.items[i].text, text) == 0;
-    attn__scene_free(&scene);
+    assert_int_equal(attn__lay_out(figure, 1, &sheet, NULL), ATTN_OK);
+    for (size_t i = 0; i < sheet.n; i++)
+        n += sheet.items[i].kind == ATTN__TEXT &&
+             strcmp(sheet.items[i].text, text) == 0;
+    attn__sheet_free(&sheet);
     return n;
 }
 
