@@ -49,6 +49,22 @@ static const char *shape_text(attn__arena *arena, const attn_result *r)
     return attn__arena_text(arena, "%s)", text);
 }
 
+/* The result with an axis of length 1 where the subject has none. */
+static attn_result with_length(const attn__binding *b, const attn_result *r)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(b->layout);
+    const int32_t axis = f->batch + (f->heads && f->heads_first);
+    attn_result longer = *r;
+
+    if (r->rank >= ATTN_RESULT_MAX_RANK || axis > r->rank)
+        return longer;
+    for (int32_t a = r->rank; a > axis; a--)
+        longer.shape[a] = r->shape[a - 1];
+    longer.shape[axis] = 1;
+    longer.rank++;
+    return longer;
+}
+
 /* Packed results of a 4-D subject count as well. */
 static double *take_o(attn__binding *b, const attn_result *r,
                       const attn__sizes *n, attn__arena *arena)
@@ -56,6 +72,11 @@ static double *take_o(attn__binding *b, const attn_result *r,
     const int64_t of[4] = {n->batch, n->heads_q, n->len_q, n->dim_v};
     double *o = activation(r, b->layout, of, arena);
 
+    if (!o && b->q_flat && n->len_q == 1) {
+        const attn_result longer = with_length(b, r);
+
+        return activation(&longer, b->layout, of, arena);
+    }
     b->merged = false;
     if (!o && (b->layout == LAYOUT_BHSD || b->layout == LAYOUT_BSHD)) {
         o = activation(r, LAYOUT_BSE, of, arena);
@@ -221,6 +242,9 @@ bool attn__ask(attn__binding *b, attn__question *q, attn__view view,
         q->dtype = answer.n_results > 0 ? answer.results[0].dtype : ATTN_NONE;
         b->seconds += answer.seconds;
         q->number = b->calls++;
+        for (int64_t x = 0; q->lengths && x < q->n.batch; x++)
+            b->longest = attn__max_i64(b->longest, q->lengths[x]);
+        q->longest = b->longest;
         q->refusal = attn__arena_text(arena, "%s", answer.message);
         if (q->outcome == ATTN_ANSWERED) {
             take(b, q, &answer, arena);

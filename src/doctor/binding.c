@@ -29,11 +29,27 @@ static void normalise(const char *name, char *word, size_t size)
     word[n] = '\0';
 }
 
-static attn__role role_of(const char *name)
+/* What each kind must be given, in the order in which it is usual. */
+static const attn__role needed[][6] = {
+    [ATTN_KIND_ATTENTION] = {ROLE_Q, ROLE_K, ROLE_V},
+    [ATTN_KIND_MULTI_HEAD] = {ROLE_X},
+    [ATTN_KIND_ROPE] = {ROLE_X, ROLE_POSITIONS},
+    [ATTN_KIND_SOFTMAX] = {ROLE_X},
+    [ATTN_KIND_BACKWARD] = {ROLE_D_O, ROLE_Q, ROLE_K, ROLE_V},
+    [ATTN_KIND_DECODE] = {ROLE_Q, ROLE_K, ROLE_V},
+    [ATTN_KIND_MERGE] = {ROLE_O1, ROLE_LSE1, ROLE_O2, ROLE_LSE2},
+};
+
+/* What the kind needs goes before what else the name may mean. */
+static attn__role role_of(const char *name, attn_kind kind)
 {
     char word[64];
 
     normalise(name, word, sizeof word);
+    for (int x = 0; x < 6 && needed[kind][x] != ROLE_UNKNOWN; x++) {
+        if (strstr(role_names[needed[kind][x]], word))
+            return needed[kind][x];
+    }
     for (int role = ROLE_UNKNOWN + 1; role < ROLE_N; role++) {
         if (strstr(role_names[role], word))
             return (attn__role)role;
@@ -50,17 +66,6 @@ int attn__parameter_of(const attn__binding *binding, attn__role role)
     return -1;
 }
 
-/* What each kind must be given, in the order in which it is usual. */
-static const attn__role needed[][6] = {
-    [ATTN_KIND_ATTENTION] = {ROLE_Q, ROLE_K, ROLE_V},
-    [ATTN_KIND_MULTI_HEAD] = {ROLE_X},
-    [ATTN_KIND_ROPE] = {ROLE_X, ROLE_POSITIONS},
-    [ATTN_KIND_SOFTMAX] = {ROLE_X},
-    [ATTN_KIND_BACKWARD] = {ROLE_D_O, ROLE_Q, ROLE_K, ROLE_V},
-    [ATTN_KIND_DECODE] = {ROLE_Q, ROLE_K, ROLE_V, ROLE_CACHE_LEN},
-    [ATTN_KIND_MERGE] = {ROLE_O1, ROLE_LSE1, ROLE_O2, ROLE_LSE2},
-};
-
 static bool is_needed(attn_kind kind, attn__role role)
 {
     for (int x = 0; x < 6; x++) {
@@ -68,6 +73,15 @@ static bool is_needed(attn_kind kind, attn__role role)
             return true;
     }
     return false;
+}
+
+/* Names that say nothing to this kind: "a" or "x" of fn(a, b, c). */
+static bool is_nameless(const attn__binding *b, attn__role role)
+{
+    return role == ROLE_UNKNOWN ||
+           (role == ROLE_X && !is_needed(b->kind, ROLE_X)) ||
+           (b->kind == ATTN_KIND_MERGE &&
+            (role == ROLE_O || role == ROLE_LSE));
 }
 
 /* Where names do not tell, the first parameters are what the kind needs. */
@@ -81,8 +95,7 @@ static void bind_by_position(attn__binding *b)
         if (attn__parameter_of(b, role) >= 0)
             continue;
         while (next < b->subject->n_parameters &&
-               (is_needed(b->kind, b->role[next]) ||
-                (b->role[next] != ROLE_UNKNOWN && next >= 4)))
+               !is_nameless(b, b->role[next]))
             next++;
         if (next < b->subject->n_parameters)
             b->role[next++] = role;
@@ -108,16 +121,34 @@ static void adjust(attn__binding *b)
     for (int x = 0; x < b->subject->n_parameters; x++) {
         attn__role *role = &b->role[x];
 
-        if (b->kind == ATTN_KIND_DECODE && *role == ROLE_LENGTHS)
-            *role = ROLE_CACHE_LEN;
-        if (b->kind == ATTN_KIND_DECODE && *role == ROLE_POSITIONS)
-            *role = ROLE_CACHE_LEN;
+        if (b->kind == ATTN_KIND_DECODE && *role == ROLE_CACHE_LEN)
+            *role = ROLE_LENGTHS;
         if (b->kind != ATTN_KIND_DECODE && *role == ROLE_CACHE_LEN &&
             b->kind != ATTN_KIND_SOFTMAX)
             *role = ROLE_LENGTHS;
+        if (b->kind == ATTN_KIND_DECODE && *role == ROLE_OFFSET)
+            *role = ROLE_POSITIONS;
         if (b->kind == ATTN_KIND_SOFTMAX && x == 0)
             *role = ROLE_X;
     }
+}
+
+static void rename_role(attn__binding *b, attn__role from, attn__role to)
+{
+    const int x = attn__parameter_of(b, from);
+
+    if (x >= 0 && attn__parameter_of(b, to) < 0)
+        b->role[x] = to;
+}
+
+/* Caches are K and V, unless new rows for them are given beside. */
+static void bind_caches(attn__binding *b)
+{
+    rename_role(b, ROLE_K_CACHE, ROLE_K);
+    rename_role(b, ROLE_V_CACHE, ROLE_V);
+    b->appends = attn__parameter_of(b, ROLE_K_CACHE) >= 0;
+    b->by_position = attn__parameter_of(b, ROLE_LENGTHS) < 0 &&
+                     attn__parameter_of(b, ROLE_POSITIONS) >= 0;
 }
 
 void attn__bind(attn__binding *b, const attn_subject *subject, attn_kind kind)
@@ -125,8 +156,9 @@ void attn__bind(attn__binding *b, const attn_subject *subject, attn_kind kind)
     *b = (attn__binding){
         .subject = subject, .kind = kind, .dtype = ATTN_F64};
     for (int x = 0; x < subject->n_parameters; x++)
-        b->role[x] = role_of(subject->parameters[x].name);
+        b->role[x] = role_of(subject->parameters[x].name, kind);
     adjust(b);
+    bind_caches(b);
     bind_by_position(b);
     for (size_t x = 0; x < sizeof carried / sizeof carried[0]; x++) {
         if (attn__parameter_of(b, carried[x].role) >= 0)
@@ -159,7 +191,7 @@ attn_kind attn__guess_kind(const attn_subject *subject)
     attn__binding b = {.subject = subject};
 
     for (int x = 0; x < subject->n_parameters; x++)
-        b.role[x] = role_of(subject->parameters[x].name);
+        b.role[x] = role_of(subject->parameters[x].name, ATTN_KIND_AUTO);
     if (has(&b, ROLE_W_Q) || has(&b, ROLE_W_QKV))
         return ATTN_KIND_MULTI_HEAD;
     if (has(&b, ROLE_LSE1) || has(&b, ROLE_LSE2) ||
@@ -169,9 +201,8 @@ attn_kind attn__guess_kind(const attn_subject *subject)
         return ATTN_KIND_BACKWARD;
     if (contains(name, "backward") || contains(name, "bwd"))
         return ATTN_KIND_BACKWARD;
-    if (contains(name, "decode") || has(&b, ROLE_CACHE_LEN))
-        if (has(&b, ROLE_K) || contains(name, "decode"))
-            return ATTN_KIND_DECODE;
+    if (contains(name, "decode") || has(&b, ROLE_K_CACHE))
+        return ATTN_KIND_DECODE;
     if (!has(&b, ROLE_K) && (has(&b, ROLE_POSITIONS) ||
                              contains(name, "rope") ||
                              contains(name, "rotary")))

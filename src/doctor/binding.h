@@ -61,7 +61,11 @@ typedef struct attn__binding {
     bool mask_batched; /* (batch, len_q, len_k) without the heads' axis */
     bool window_is_number;
     bool weights_out;  /* w matrices are (d_out, d_in) */
-    int64_t calls;
+    bool q_flat;       /* q and o have no axis of length: one query */
+    bool one_length;   /* one number for all of the batch */
+    bool appends;      /* new rows of k and v are given beside the caches */
+    bool by_position;  /* the last key's index instead of their number */
+    int64_t calls, longest; /* see the question's number and longest */
     double seconds; /* spent in calls */
 } attn__binding;
 

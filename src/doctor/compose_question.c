@@ -64,6 +64,15 @@ static int64_t *random_integers(attn__interview *in, int64_t n, int64_t least,
     return x;
 }
 
+static int64_t *same_number(attn__interview *in, int64_t number, int64_t n)
+{
+    int64_t *x = attn__arena_take(in->arena, n, sizeof *x);
+
+    for (int64_t e = 0; x && e < n; e++)
+        x[e] = number;
+    return x;
+}
+
 static void add_options(attn__interview *in, attn__question *q)
 {
     const attn__sizes *n = &q->n;
@@ -86,7 +95,10 @@ static void add_options(attn__interview *in, attn__question *q)
         q->sinks = normals(in, n->heads_q, 1.25);
     if (q->asked & ASK_LENGTHS)
         q->lengths =
-            random_integers(in, n->batch, n->len_k / 2 + 1, n->len_k);
+            random_integers(in, in->binding->one_length ? 1 : n->batch,
+                            n->len_k / 2 + 1, n->len_k);
+    if (q->lengths && in->binding->one_length)
+        q->lengths = same_number(in, q->lengths[0], n->batch);
     if (q->asked & ASK_OFFSET)
         q->offset = random_integers(in, n->batch, 1, n->len_k - 1);
 }
@@ -148,6 +160,8 @@ static attn__question *compose(attn__interview *in, const char *title,
 
     if (in->n >= ATTN__MAX_QUESTIONS)
         return NULL;
+    if (in->decode)
+        asked |= ASK_LENGTHS;
     *q = (attn__question){
         .title = title,
         .asked = asked | attn__sizes_asked(&sizes),

@@ -42,7 +42,14 @@ static attn_status check(const attn_subject *s, const attn_doctor_options *o,
 
 static void examine(attn__exam *exam)
 {
-    attn__examine_attention(exam);
+    if (exam->kind == ATTN_KIND_SOFTMAX)
+        attn__examine_softmax(exam);
+    else if (exam->kind == ATTN_KIND_MERGE)
+        attn__examine_merge(exam);
+    else if (exam->kind == ATTN_KIND_ROPE)
+        attn__examine_rope(exam);
+    else
+        attn__examine_attention(exam);
 }
 
 /* Room for the largest question: pairs, and elements of any array. */

@@ -41,11 +41,10 @@ typedef struct attn__exam {
     attn_report *report;
 } attn__exam;
 
-/* How to call: the layout, and for a layer whether its matrices are
- * (d_out, d_in). */
+/* How to call: the layout, and what else binding.h leaves open. */
 typedef struct attn__way {
     attn__layout layout;
-    bool weights_out;
+    bool weights_out, q_flat, one_length;
 } attn__way;
 
 /* Ask everything in this way, and explain the answers. */
@@ -62,6 +61,9 @@ int attn__list_meanings(const attn__exam *exam, const attn__attempt *attempt,
 
 /* Kinds. Each fills the report. */
 void attn__examine_attention(attn__exam *exam);
+void attn__examine_softmax(attn__exam *exam);
+void attn__examine_merge(attn__exam *exam);
+void attn__examine_rope(attn__exam *exam);
 
 /* Report what an attempt found. */
 void attn__report_attempt(attn__exam *exam, attn__attempt *attempt);

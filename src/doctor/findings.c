@@ -218,6 +218,7 @@ void attn__report_attempt(attn__exam *exam, attn__attempt *a)
         attn__check_views(exam, a);
         attn__check_further(exam, a);
     }
-    attn__check_mutation(exam, a);
+    if (!a->binding.appends)
+        attn__check_mutation(exam, a);
     report_facts(exam, a);
 }

@@ -26,7 +26,9 @@ static attn__sizes narrowed(const attn__interview *in, attn__sizes n)
         n.heads_kv = n.heads_q;
     if (!(in->sizes & ASK_DIMS))
         n.dim_v = n.dim_qk;
-    if (in->layer)
+    if (in->decode)
+        n.len_q = 1;
+    else if (in->layer)
         n.len_k = n.len_q;
     else if (!(in->sizes & ASK_CROSS))
         n.len_q = n.len_k;
@@ -185,7 +187,7 @@ static void ask_coincidences(attn__interview *in)
 
     ask(in, "equal sizes", attn__sizes_equal(in), 0);
     ask(in, "one head", attn__sizes_single(in, 6), 0);
-    ask(in, "one query", (attn__sizes){1, 1, 1, 1, 1, 3, 3}, 0);
+    ask(in, "one key", (attn__sizes){1, 1, 1, 1, 1, 3, 3}, 0);
     if (causal)
         ask(in, "one head", attn__sizes_single(in, 6), causal);
     if (in->binding->takes & ASK_MASK) {

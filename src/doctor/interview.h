@@ -23,6 +23,7 @@ typedef struct attn__interview {
     bool backward;           /* questions carry d_o, */
     attn__work *work;        /* and o and lse under this meaning */
     attn__meaning meaning;
+    bool decode;             /* one query against a cache */
     bool layer;              /* they have x and matrices instead of q, k, v */
     double budget;           /* seconds for calls */
     /* what some call refused, for the report: bits of `asked` and the reason */

@@ -99,6 +99,8 @@ static uint32_t possible_sizes(const attn__attempt *a)
 {
     const attn__binding *b = &a->binding;
 
+    if (a->interview->decode)
+        return ASK_GROUPS | ASK_DIMS;
     if (!a->interview->layer)
         return ASK_GROUPS | ASK_CROSS | ASK_DIMS;
     return ASK_MODEL | (has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0) |
@@ -112,6 +114,8 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     attn__bind(&a->binding, exam->subject, exam->kind);
     a->binding.layout = way.layout;
     a->binding.weights_out = way.weights_out;
+    a->binding.q_flat = way.q_flat;
+    a->binding.one_length = way.one_length;
     a->binding.dtype = exam->options.dtype;
     a->binding.mask_adds = exam->expect.mask_adds;
     in->arena = &exam->arena;
@@ -123,6 +127,7 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     in->work = &exam->work;
     attn__list_meanings(exam, a, &in->meaning, 1);
     in->layer = exam->kind == ATTN_KIND_MULTI_HEAD;
+    in->decode = exam->kind == ATTN_KIND_DECODE;
     in->budget = exam->options.seconds;
     if (in->layer && !has_role(&a->binding, ROLE_HEADS) && in->heads == 0)
         in->heads = 1;
@@ -150,7 +155,7 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, attn__attempt *a)
     learn_window(in);
     learn_mask(in);
     attn__ask_all(in);
-    if (!in->layer && !in->backward)
+    if (!in->layer && !in->backward && !in->decode)
         learn_band(a);
     attn__judge(exam, a);
     if (a->state != STATE_RIGHT && exam->expect.identify)
@@ -188,6 +193,7 @@ static bool find_way(attn__exam *exam, const attn__way *ways, size_t n,
                      attn__attempt *best)
 {
     const char *wanted = exam->options.layout;
+    bool answered = false;
     attn__attempt a;
 
     *best = (attn__attempt){.state = STATE_SILENT};
@@ -200,8 +206,11 @@ static bool find_way(attn__exam *exam, const attn__way *ways, size_t n,
         if (!wanted && is_packed(ways[x].layout) &&
             exam->kind != ATTN_KIND_MULTI_HEAD && !has_role(&b, ROLE_HEADS))
             continue;
+        if (ways[x].one_length && x > 0 && answered)
+            continue; /* lengths by batch element are what it takes */
         if (!attn__attempt_way(exam, ways[x], &a))
             return false;
+        answered = a.state != STATE_SILENT;
         if (!best->interview || beats(&a, best)) {
             *best = a;
             best->interview->binding = &best->binding;
@@ -212,25 +221,48 @@ static bool find_way(attn__exam *exam, const attn__way *ways, size_t n,
     return true;
 }
 
+static const attn__way ways[] = {
+    {.layout = LAYOUT_BSE},  {.layout = LAYOUT_SE},  {.layout = LAYOUT_BHSD},
+    {.layout = LAYOUT_BSHD}, {.layout = LAYOUT_HSD}, {.layout = LAYOUT_SHD},
+    {.layout = LAYOUT_BSD},  {.layout = LAYOUT_SD},
+};
+static const attn__way layer_ways[] = {
+    {.layout = LAYOUT_BSE},
+    {.layout = LAYOUT_BSE, .weights_out = true},
+    {.layout = LAYOUT_SE},
+    {.layout = LAYOUT_SE, .weights_out = true},
+};
+static const attn__way decode_ways[] = {
+    {.layout = LAYOUT_BHSD},
+    {.layout = LAYOUT_BHSD, .one_length = true},
+    {.layout = LAYOUT_BHSD, .q_flat = true},
+    {.layout = LAYOUT_BHSD, .q_flat = true, .one_length = true},
+    {.layout = LAYOUT_BSHD},
+    {.layout = LAYOUT_BSHD, .one_length = true},
+    {.layout = LAYOUT_BSHD, .q_flat = true},
+    {.layout = LAYOUT_BSHD, .q_flat = true, .one_length = true},
+    {.layout = LAYOUT_HSD},
+    {.layout = LAYOUT_HSD, .q_flat = true},
+    {.layout = LAYOUT_SHD},
+    {.layout = LAYOUT_SHD, .q_flat = true},
+    {.layout = LAYOUT_SD},
+    {.layout = LAYOUT_SD, .q_flat = true},
+};
+
 void attn__examine_attention(attn__exam *exam)
 {
-    static const attn__way ways[] = {
-        {LAYOUT_BSE, false},  {LAYOUT_SE, false},  {LAYOUT_BHSD, false},
-        {LAYOUT_BSHD, false}, {LAYOUT_HSD, false}, {LAYOUT_SHD, false},
-        {LAYOUT_BSD, false},  {LAYOUT_SD, false},
-    };
-    static const attn__way layer_ways[] = {
-        {LAYOUT_BSE, false}, {LAYOUT_BSE, true},
-        {LAYOUT_SE, false},  {LAYOUT_SE, true},
-    };
-    const bool layer = exam->kind == ATTN_KIND_MULTI_HEAD;
     attn__attempt best;
+    bool ok;
 
-    if (!find_way(exam, layer ? layer_ways : ways,
-                  layer ? sizeof layer_ways / sizeof layer_ways[0]
-                        : sizeof ways / sizeof ways[0],
-                  &best) ||
-        !best.interview)
+    if (exam->kind == ATTN_KIND_MULTI_HEAD)
+        ok = find_way(exam, layer_ways,
+                      sizeof layer_ways / sizeof layer_ways[0], &best);
+    else if (exam->kind == ATTN_KIND_DECODE)
+        ok = find_way(exam, decode_ways,
+                      sizeof decode_ways / sizeof decode_ways[0], &best);
+    else
+        ok = find_way(exam, ways, sizeof ways / sizeof ways[0], &best);
+    if (!ok || !best.interview)
         return;
     best.interview->binding = &best.binding;
     attn__report_attempt(exam, &best);

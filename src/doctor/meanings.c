@@ -166,7 +166,8 @@ int attn__list_meanings(const attn__exam *exam, const attn__attempt *a,
 
     attn__meaning_init(&meanings[0]);
     set_constants(&meanings[0], e, b);
-    branch_causal(&l, exam, b);
+    if (exam->kind != ATTN_KIND_DECODE)
+        branch_causal(&l, exam, b);
     if (b->takes & ASK_MASK && !b->mask_adds) {
         for (int x = 0; x < l.n; x++)
             set_mask_hides(&meanings[x], e->mask_hides);

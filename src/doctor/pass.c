@@ -263,10 +263,24 @@ static attn_value none(void)
 /* Per batch element: an array, or one number where there is no batch. */
 static attn_value per_batch(const attn__call *c, const int64_t *x)
 {
-    const bool batch = attn__layout_facts_of(c->binding->layout)->batch;
+    const bool batch = attn__layout_facts_of(c->binding->layout)->batch &&
+                       !c->binding->one_length;
 
     return batch ? of_tensor(integers(c, x, c->question->n.batch))
                  : of_integer(x[0]);
+}
+
+/* How many keys are valid: or without the one that is new, or the index of
+ * the last. */
+static attn_value lengths_value(const attn__call *c)
+{
+    const attn__question *q = c->question;
+    const int64_t less = c->binding->appends || c->binding->by_position;
+    int64_t *x = attn__arena_take(c->arena, q->n.batch, sizeof *x);
+
+    for (int64_t b = 0; x && b < q->n.batch; b++)
+        x[b] = q->lengths[b] - less;
+    return x ? per_batch(c, x) : none();
 }
 
 static attn_value window_value(const attn__call *c)
@@ -276,6 +290,64 @@ static attn_value window_value(const attn__call *c)
     if (c->binding->window_is_number)
         return of_integer(w[0] + 1);
     return (attn_value){.kind = ATTN_VALUE_PAIR, .integer = {w[0], w[1]}};
+}
+
+/* q, or what has its shape, without the axis of length where it has none. */
+static attn_input query_like(const attn__call *c, const double *x, int64_t dim)
+{
+    const attn__sizes *n = &c->question->n;
+    const attn__layout_facts *f = attn__layout_facts_of(c->binding->layout);
+    attn_input t = activation(c, x, n->heads_q, n->len_q, dim);
+    const int32_t axis = f->batch + (f->heads && f->heads_first);
+
+    if (!c->binding->q_flat || n->len_q != 1)
+        return t;
+    for (int32_t a = axis; a + 1 < t.rank; a++) {
+        t.shape[a] = t.shape[a + 1];
+        t.stride[a] = t.stride[a + 1];
+    }
+    t.rank--;
+    return t;
+}
+
+/* The row of k or v that is new: the last valid one of each batch element. */
+static attn_input newest(const attn__call *c, const double *x, int64_t dim)
+{
+    const attn__sizes *n = &c->question->n;
+    const int64_t rows = n->batch * n->heads_kv;
+    double *y = attn__arena_doubles(c->arena, rows * dim + 1);
+    attn__question one = *c->question;
+    attn__call of = *c;
+
+    for (int64_t r = 0; y && r < rows; r++) {
+        const int64_t last = c->question->lengths[r / n->heads_kv] - 1;
+
+        memcpy(y + r * dim, x + (r * n->len_k + last) * dim,
+               (size_t)dim * sizeof *y);
+    }
+    one.n.heads_q = n->heads_kv;
+    of.question = &one;
+    return y ? query_like(&of, y, dim) : (attn_input){0};
+}
+
+/* The cache before the new row is in it. */
+static attn_input cache_before(const attn__call *c, const double *x,
+                               int64_t dim)
+{
+    const attn__sizes *n = &c->question->n;
+    const int64_t rows = n->batch * n->heads_kv, size = n->len_k * dim;
+    double *y = attn__arena_doubles(c->arena, rows * size + 1);
+
+    if (!y)
+        return (attn_input){0};
+    memcpy(y, x, (size_t)(rows * size) * sizeof *y);
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t last = c->question->lengths[r / n->heads_kv] - 1;
+
+        for (int64_t e = 0; e < dim; e++)
+            y[r * size + last * dim + e] = 3.25;
+    }
+    return activation(c, y, n->heads_kv, n->len_k, dim);
 }
 
 /* (batch, heads, len_q) less the axes that q lacks. */
@@ -301,7 +373,15 @@ static bool input_value(const attn__call *c, attn__role role, attn_value *v)
     const attn__sizes *n = &q->n;
 
     if (role == ROLE_Q)
-        *v = of_tensor(activation(c, q->q, n->heads_q, n->len_q, n->dim_qk));
+        *v = of_tensor(query_like(c, q->q, n->dim_qk));
+    else if (role == ROLE_K && c->binding->appends)
+        *v = of_tensor(newest(c, q->k, n->dim_qk));
+    else if (role == ROLE_V && c->binding->appends)
+        *v = of_tensor(newest(c, q->v, n->dim_v));
+    else if (role == ROLE_K_CACHE)
+        *v = of_tensor(cache_before(c, q->k, n->dim_qk));
+    else if (role == ROLE_V_CACHE)
+        *v = of_tensor(cache_before(c, q->v, n->dim_v));
     else if (role == ROLE_K)
         *v = of_tensor(broadcast(
             c, activation(c, q->k, n->heads_kv, n->len_k, n->dim_qk)));
@@ -388,8 +468,10 @@ static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
         *v = of_tensor(vector(c, q->slopes, q->n.heads_q));
     else if (role == ROLE_SINKS && q->sinks)
         *v = of_tensor(vector(c, q->sinks, q->n.heads_q));
-    else if (role == ROLE_LENGTHS && q->lengths)
-        *v = per_batch(c, q->lengths);
+    else if ((role == ROLE_LENGTHS ||
+              (role == ROLE_POSITIONS && c->binding->by_position)) &&
+             q->lengths)
+        *v = lengths_value(c);
     else if (role == ROLE_OFFSET && q->offset)
         *v = per_batch(c, q->offset);
     else if (role == ROLE_EXTRA && q->asked & ASK_EXTRA)

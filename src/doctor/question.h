@@ -55,7 +55,8 @@ typedef struct attn__projections {
 typedef struct attn__question {
     const char *title;
     uint32_t asked;
-    int64_t number; /* the how manieth call it was */
+    int64_t number;  /* the how manieth call it was */
+    int64_t longest; /* of the lengths of all calls up to it */
     attn__sizes n;
     const double *q, *k, *v, *d_o;
     const double *o, *lse_in; /* of a backward pass that wants them */

@@ -248,6 +248,20 @@ void attn__length_first(attn__work *w, double param)
     lengths(w, true, false, 0);
 }
 
+/* The longest of the batch for all. */
+void attn__length_longest(attn__work *w, double param)
+{
+    int64_t most = 0;
+
+    (void)param;
+    for (int64_t b = 0; w->given->lengths && b < w->n.batch; b++)
+        most = w->given->lengths[b] > most ? w->given->lengths[b] : most;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = most; w->given->lengths && j < w->n.len_k; j++)
+            row.visible[j] = 0;
+    }
+}
+
 void attn__length_rows(attn__work *w, double param)
 {
     (void)param;
