@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attn run: q, k and v in, o and lse out; weights, entropy and gradients if
+ * attn run: q, k and v in, o and lse out (or x and weights in, y out); weights, entropy and gradients if
  * asked for. */
 #include <stdio.h>
 #include <string.h>
 
 #include "attends.h"
+#include "layer.h"
 #include "problem.h"
 #include "print_arrays.h"
 
@@ -81,10 +82,14 @@ static const char about[] =
     "file's), or NAME=FILE[:KEY]. Needed: q, k and v, each (L, D), (H, L, D)\n"
     "or (B, H, L, D). Optional: mask bias alibi_slopes sinks k_lengths\n"
     "q_offset cu_seqlens_q cu_seqlens_k positions do dlse tokens.\n\n"
+    "A layer: x, (L, D) or (B, L, D), optional x_kv; w_q w_k w_v w_o, matrices\n"
+    "(in, out), optional b_q b_k b_v b_o, or --model; --heads. dy for do.\n\n"
     "Results: o and lse; with --weights also weights and entropy; with --grad\n"
-    "also dq dk dv, and dbias dsinks dslopes of what is given.\n";
+    "also dq dk dv, and dbias dsinks dslopes of what is given. Of a layer y, and\n"
+    "dx dw_q dw_k ... as its weights lie.\n";
 
-static const char *const known[] = {CLI_ATTENTION_ARRAYS, NULL};
+static const char *const known[] = {CLI_ATTENTION_ARRAYS, CLI_LAYER_ARRAYS,
+                                    NULL};
 
 /* --------------------------------------------------------------- computing */
 
@@ -108,15 +113,17 @@ static const attn_array *tokens_to_print(const cli_problem *p,
                                                 : NULL;
 }
 
-static int prepare(cli_problem *p, const run_options *r)
+static int prepare(cli_problem *p, cli_layer *layer, const run_options *r)
 {
     const attn_array *tokens = tokens_to_print(p, r);
-    int code = cli_forward_outputs(p, r->weights);
+    int code = layer ? cli_layer_forward_outputs(layer, r->weights)
+                     : cli_forward_outputs(p, r->weights);
 
     if (code == CLI_GO && tokens)
         code = cli_check_attends(cli_output(p, "weights"), tokens, &r->shown);
     if (code == CLI_GO && r->grad)
-        code = cli_backward_outputs(p, r->half_square);
+        code = layer ? cli_layer_backward_outputs(layer, r->half_square)
+                     : cli_backward_outputs(p, r->half_square);
     return code;
 }
 
@@ -176,24 +183,31 @@ int cmd_run(int argc, char **argv)
     cli_attention attention;
     cli_inputs inputs = {NULL, 0, known};
     cli_problem p = {.n_outputs = 0};
-    cli_group groups[2] = {
+    cli_layer_options layer_options = {.heads = 0};
+    cli_layer storage, *layer = NULL; /* NULL: q, k and v are given */
+    cli_group groups[3] = {
         {"What comes out:", options, sizeof options / sizeof options[0], &r}};
-    const cli_usage usage = {"attn run IN... [OPTION]...", about, groups, 2};
+    const cli_usage usage = {"attn run IN... [OPTION]...", about, groups, 3};
     int n, code;
 
     cli_attention_init(&attention);
-    groups[1] = cli_attention_group(&attention);
+    groups[1] = cli_layer_group(&layer_options);
+    groups[2] = cli_attention_group(&attention);
     code = cli_parse(&usage, argc, argv, &n);
     if (code == CLI_GO)
         code = check_options(&r);
     if (code == CLI_GO)
         code = cli_inputs_read(&inputs, known, argv, n);
+    if (code == CLI_GO && cli_is_layer(&inputs, &layer_options))
+        layer = &storage;
     if (code == CLI_GO)
-        code = cli_problem_init(&p, &inputs, &attention);
+        code = layer ? cli_layer_init(layer, &p, &inputs, &attention,
+                                      &layer_options)
+                     : cli_problem_init(&p, &inputs, &attention);
     if (code == CLI_GO)
-        code = prepare(&p, &r);
+        code = prepare(&p, layer, &r);
     if (code == CLI_GO)
-        code = compute(&p, &r);
+        code = layer ? cli_layer_compute(layer, r.grad) : compute(&p, &r);
     if (code == CLI_GO)
         code = report(&p, &r);
     cli_problem_free(&p);

@@ -16,8 +16,8 @@ attn_array *cli_output(cli_problem *p, const char *name)
     return NULL;
 }
 
-static attn_array *add(cli_problem *p, const char *name, attn_dtype dtype,
-                       int32_t rank, const int64_t *shape)
+attn_array *cli_add_output(cli_problem *p, const char *name, attn_dtype dtype,
+                           int32_t rank, const int64_t *shape)
 {
     attn_array *a = &p->outputs[p->n_outputs];
     attn_diag diag;
@@ -49,7 +49,7 @@ static int add_like(cli_problem *p, const char *name, const attn_array *like,
 
     memcpy(shape, like->shape, sizeof shape);
     shape[like->rank - 1] = dim;
-    a = add(p, name, p->desc.dtype, like->rank, shape);
+    a = cli_add_output(p, name, p->desc.dtype, like->rank, shape);
     if (!a)
         return CLI_INPUT;
     *to = writable(cli_view(p, a), a);
@@ -58,18 +58,18 @@ static int add_like(cli_problem *p, const char *name, const attn_array *like,
 
 /* An output per query: (B, H, Lq), or packed (H, total); with `keys` also an
  * axis of keys. */
-static int add_rows(cli_problem *p, const char *name, attn_dtype dtype,
-                    bool keys, attn_tensor *to)
+int cli_add_rows(cli_problem *p, const char *name, attn_dtype dtype, bool keys,
+                 attn_tensor *to)
 {
     const attn_desc *d = &p->desc;
     const int64_t full[4] = {d->batch, d->heads_q, d->len_q, d->len_k};
     const int64_t packed[2] = {d->heads_q, d->total_q};
     const int32_t rank = keys ? 4 : 3;
-    const int32_t dropped = 4 - p->q->rank;
     attn_array *a;
 
-    a = p->packed ? add(p, name, dtype, 2, packed)
-                  : add(p, name, dtype, rank - dropped, full + dropped);
+    a = p->packed ? cli_add_output(p, name, dtype, 2, packed)
+                  : cli_add_output(p, name, dtype, rank - p->dropped,
+                                   full + p->dropped);
     if (!a)
         return CLI_INPUT;
     *to = p->packed ? attn_dense(a->data, dtype, 2, packed)
@@ -89,27 +89,33 @@ static attn_dtype at_least_f32(const cli_problem *p)
     return p->desc.dtype == ATTN_F64 ? ATTN_F64 : ATTN_F32;
 }
 
-int cli_forward_outputs(cli_problem *p, bool weights)
+int cli_row_outputs(cli_problem *p, bool weights)
 {
     attn_args *args = &p->args;
+    int code = cli_add_rows(p, "lse", wide(p), false, &args->lse);
+
+    if (code == CLI_GO && weights)
+        code = cli_add_rows(p, "weights", at_least_f32(p), true,
+                            &args->weights);
+    if (code == CLI_GO && weights)
+        code = cli_add_rows(p, "entropy", wide(p), false, &args->entropy);
+    return code;
+}
+
+int cli_forward_outputs(cli_problem *p, bool weights)
+{
     int code;
 
     if (weights && p->packed)
         return cli_fail(CLI_USAGE, "--weights: packed sequences have no matrix "
                         "of weights");
-    code = add_like(p, "o", p->q, p->desc.dim_v, &args->o);
-    if (code == CLI_GO)
-        code = add_rows(p, "lse", wide(p), false, &args->lse);
-    if (code == CLI_GO && weights)
-        code = add_rows(p, "weights", at_least_f32(p), true, &args->weights);
-    if (code == CLI_GO && weights)
-        code = add_rows(p, "entropy", wide(p), false, &args->entropy);
-    return code;
+    code = add_like(p, "o", p->q, p->desc.dim_v, &p->args.o);
+    return code == CLI_GO ? cli_row_outputs(p, weights) : code;
 }
 
 /* ------------------------------------------------------------- gradients */
 
-static int check_same_shape(const attn_array *a, const attn_array *b)
+int cli_check_same_shape(const attn_array *a, const attn_array *b)
 {
     bool same = a->rank == b->rank;
     char got[128], want[128];
@@ -124,11 +130,24 @@ static int check_same_shape(const attn_array *a, const attn_array *b)
                     got, want, b->name);
 }
 
+int cli_take_dlse(cli_problem *p)
+{
+    const attn_array *dlse = cli_input(p->inputs, "dlse");
+    const attn_tensor *lse = &p->args.lse;
+
+    if (!dlse)
+        return CLI_GO;
+    if (cli_check_same_shape(dlse, cli_output(p, "lse")) != CLI_GO)
+        return CLI_USAGE;
+    p->args.dlse = attn_in_dense(dlse->data, dlse->dtype, lse->rank,
+                                 lse->shape);
+    return CLI_GO;
+}
+
 /* do and dlse, shaped like o and lse. */
 static int take_gradients(cli_problem *p, bool half_square)
 {
     attn_array *d_o = cli_input(p->inputs, "do");
-    attn_array *dlse = cli_input(p->inputs, "dlse");
     attn_diag diag;
 
     if (!half_square && !d_o)
@@ -142,19 +161,11 @@ static int take_gradients(cli_problem *p, bool half_square)
         if (p->options->dtype != ATTN_NONE &&
             attn_array_convert(d_o, p->options->dtype, &diag) != ATTN_OK)
             return cli_refused(&diag);
-        if (check_same_shape(d_o, cli_output(p, "o")) != CLI_GO)
+        if (cli_check_same_shape(d_o, cli_output(p, "o")) != CLI_GO)
             return CLI_USAGE;
         p->args.d_o = cli_view(p, d_o);
     }
-    if (dlse) {
-        const attn_tensor *lse = &p->args.lse;
-
-        if (check_same_shape(dlse, cli_output(p, "lse")) != CLI_GO)
-            return CLI_USAGE;
-        p->args.dlse = attn_in_dense(dlse->data, dlse->dtype, lse->rank,
-                                     lse->shape);
-    }
-    return CLI_GO;
+    return cli_take_dlse(p);
 }
 
 /* The gradient of an optional input, if that is given: a bias has as many
@@ -167,12 +178,26 @@ static int add_optional(cli_problem *p, const char *name, const char *of,
 
     if (!like)
         return CLI_GO;
-    a = add(p, name, input == &p->args.bias ? like->dtype : at_least_f32(p),
-            like->rank, like->shape);
+    a = cli_add_output(p, name, input == &p->args.bias ? like->dtype
+                                                       : at_least_f32(p),
+                       like->rank, like->shape);
     if (!a)
         return CLI_INPUT;
     *to = attn_dense(a->data, a->dtype, input->rank, input->shape);
     return CLI_GO;
+}
+
+int cli_optional_outputs(cli_problem *p)
+{
+    attn_args *a = &p->args;
+    int code = add_optional(p, "dbias", "bias", &a->bias, &a->dbias);
+
+    if (code == CLI_GO)
+        code = add_optional(p, "dsinks", "sinks", &a->sinks, &a->dsinks);
+    if (code == CLI_GO)
+        code = add_optional(p, "dslopes", "alibi_slopes", &a->alibi_slopes,
+                            &a->dslopes);
+    return code;
 }
 
 int cli_backward_outputs(cli_problem *p, bool half_square)
@@ -186,12 +211,5 @@ int cli_backward_outputs(cli_problem *p, bool half_square)
         code = add_like(p, "dk", p->k, p->k->shape[p->k->rank - 1], &a->dk);
     if (code == CLI_GO)
         code = add_like(p, "dv", p->v, p->desc.dim_v, &a->dv);
-    if (code == CLI_GO)
-        code = add_optional(p, "dbias", "bias", &a->bias, &a->dbias);
-    if (code == CLI_GO)
-        code = add_optional(p, "dsinks", "sinks", &a->sinks, &a->dsinks);
-    if (code == CLI_GO)
-        code = add_optional(p, "dslopes", "alibi_slopes", &a->alibi_slopes,
-                            &a->dslopes);
-    return code;
+    return code == CLI_GO ? cli_optional_outputs(p) : code;
 }

@@ -143,13 +143,10 @@ static int take_mask(const cli_problem *p, attn_input *to)
     return take_input(p, "mask", to);
 }
 
-static int take_inputs(cli_problem *p)
+int cli_take_inputs(cli_problem *p)
 {
     attn_args *args = &p->args;
 
-    args->q = cli_view(p, p->q);
-    args->kv.k = cli_view(p, p->k);
-    args->kv.v = cli_view(p, p->v);
     if (take_mask(p, &args->mask) != CLI_GO ||
         take_real(p, "bias", &args->bias) != CLI_GO ||
         take_real(p, "alibi_slopes", &args->alibi_slopes) != CLI_GO ||
@@ -171,9 +168,25 @@ static int take_inputs(cli_problem *p)
 
 /* ------------------------------------------------------------ descriptor */
 
-static void describe(cli_problem *p)
+void cli_apply_options(cli_problem *p)
 {
     const cli_attention *o = p->options;
+    attn_desc *d = &p->desc;
+
+    if (o->has_scale)
+        d->scale = o->scale;
+    d->softcap = o->softcap;
+    d->window_left = o->window_left;
+    d->window_right = o->window_right;
+    d->empty_rows = o->empty_rows;
+    d->precision = o->precision;
+    d->dropout_p = o->dropout_p;
+    p->args.seed = o->seed;
+    p->args.offset = o->offset;
+}
+
+static void describe(cli_problem *p)
+{
     const attn_input q = cli_view(p, p->q), k = cli_view(p, p->k);
     const attn_input v = cli_view(p, p->v);
     attn_desc *d = &p->desc;
@@ -190,20 +203,15 @@ static void describe(cli_problem *p)
         attn_desc_init(d, p->q->dtype, q.shape[0], q.shape[1], k.shape[1],
                        q.shape[2], k.shape[2], q.shape[3], v.shape[3]);
     }
-    if (o->has_scale)
-        d->scale = o->scale;
-    d->softcap = o->softcap;
-    d->window_left = o->window_left;
-    d->window_right = o->window_right;
-    d->empty_rows = o->empty_rows;
-    d->precision = o->precision;
-    d->dropout_p = o->dropout_p;
-    p->args.seed = o->seed;
-    p->args.offset = o->offset;
+    p->dropped = p->packed ? 0 : 4 - p->q->rank;
+    p->args.q = q;
+    p->args.kv.k = k;
+    p->args.kv.v = v;
+    cli_apply_options(p);
 }
 
 /* "causal" alone is the diagonal of a square, or j <= i + q_offset. */
-static int choose_causal(cli_problem *p)
+int cli_choose_causal(cli_problem *p)
 {
     int64_t len_q, len_k;
 
@@ -243,10 +251,10 @@ int cli_problem_init(cli_problem *p, const cli_inputs *inputs,
     if (code != CLI_GO)
         return code;
     describe(p);
-    code = take_inputs(p);
+    code = cli_take_inputs(p);
     if (code == CLI_GO)
         code = cli_check_sequences(p);
-    return code == CLI_GO ? choose_causal(p) : code;
+    return code == CLI_GO ? cli_choose_causal(p) : code;
 }
 
 void cli_problem_free(cli_problem *p)

@@ -9,7 +9,7 @@
 #include "inputs.h"
 #include "options.h"
 
-#define CLI_MAX_OUTPUTS 10
+#define CLI_MAX_OUTPUTS 20
 
 /* The arrays an attention can be made of; verbs may know more. */
 #define CLI_ATTENTION_ARRAYS                                                  \
@@ -24,6 +24,7 @@ typedef struct cli_problem {
     attn_desc desc;
     attn_args args;
     bool packed; /* by cu_seqlens: q is (total, heads, dim) */
+    int32_t dropped; /* axes of (B, H, ...) that the user's shapes lack */
     attn_array outputs[CLI_MAX_OUTPUTS];
     int n_outputs;
 } cli_problem;
@@ -33,6 +34,12 @@ typedef struct cli_problem {
 int cli_problem_init(cli_problem *p, const cli_inputs *inputs,
                      const cli_attention *options);
 void cli_problem_free(cli_problem *p);
+
+/* The parts of it that do not need q, k and v, for a layer: options, then the
+ * other inputs, then the corner of causal, whose order is this. */
+void cli_apply_options(cli_problem *p);
+int cli_take_inputs(cli_problem *p);
+int cli_choose_causal(cli_problem *p);
 
 /* The (B, H, L, D) view of an array shaped like q. */
 attn_input cli_view(const cli_problem *p, const attn_array *array);
@@ -57,6 +64,18 @@ int64_t cli_offset_of(const cli_problem *p, int64_t b);
  * for the gradients that the inputs ask for. `half_square`: do is o itself. */
 int cli_forward_outputs(cli_problem *p, bool weights);
 int cli_backward_outputs(cli_problem *p, bool half_square);
+/* Their parts: an output of any shape (NULL, having said why, without memory);
+ * one with a row for each query, with `keys` also an axis of keys; lse, and
+ * with `weights` also weights and entropy; the gradients of optional inputs. */
+attn_array *cli_add_output(cli_problem *p, const char *name, attn_dtype dtype,
+                           int32_t rank, const int64_t *shape);
+int cli_add_rows(cli_problem *p, const char *name, attn_dtype dtype, bool keys,
+                 attn_tensor *to);
+int cli_row_outputs(cli_problem *p, bool weights);
+int cli_optional_outputs(cli_problem *p);
+/* Whether dlse, if it is given, is shaped like lse. */
+int cli_take_dlse(cli_problem *p);
+int cli_check_same_shape(const attn_array *a, const attn_array *b);
 /* NULL if there is none. */
 attn_array *cli_output(cli_problem *p, const char *name);
 
