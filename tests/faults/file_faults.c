@@ -69,7 +69,14 @@ static int failure(void)
 
 /* --------------------------------------------------------------- memory */
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#define HAS_FEATURE(name) __has_feature(name)
+#else
+#define HAS_FEATURE(name) 0
+#endif
+/* A sanitizer has a malloc of its own; gcc and clang tell in different ways. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||          \
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
 #define STANDS_IN 0
 #else
 #define STANDS_IN 1
