@@ -69,10 +69,10 @@ static const cli_option options[] = {
     {"json", NULL, "as JSON", set_json}};
 
 static const char about[] =
-    "Each row takes turns with a loop that does nothing but multiply-adds (or,\n"
-    "for decode, reads K and V) at the same level on the same threads, and\n"
-    "prints the median time of a call, its speed, and the fraction of the\n"
-    "limit. Close other programs first.\n";
+    "Each row takes turns with a loop that only multiplies and adds (or, for\n"
+    "decode, reads K and V) at the same level on the same threads, and prints\n"
+    "the median time of a call, its speed, and the fraction of the limit.\n"
+    "Close other programs first.\n";
 
 static void print_row(const attn_bench_row *row,
                       const attn_bench_result *r)

@@ -15,12 +15,17 @@
 #define MAX_TURNS 64
 #define ALIGNMENT 64
 
+/* The inputs that rows.def names. */
+#define WITH_PLAIN 0
+#define WITH_ALIBI ATTN_WITH_ALIBI
+#define WITH_MASK ATTN_WITH_MASK
+
 static const attn_bench_row rows[] = {
 #define ATTN__ROW(name, pass, dtype, batch, heads_q, heads_kv, len_q, len_k,  \
                   dim, causal, window, inputs, bshd)                          \
     {name,   ATTN_##pass, ATTN_##dtype,        batch,  heads_q, heads_kv,     \
      len_q,  len_k,       dim,                 ATTN_CAUSAL_##causal, window,  \
-     inputs, bshd},
+     WITH_##inputs, bshd},
 #include "limits/rows.def"
 #undef ATTN__ROW
 };

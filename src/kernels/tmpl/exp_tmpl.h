@@ -40,7 +40,8 @@
 static inline V exp_tail(V r)
 {
 #if REAL_BITS == 64
-    V q = v_fma(v_set1(0x1.ad7f7d40f0e82p-26), r, v_set1(0x1.28ad69021b1e8p-22));
+    V q = v_fma(v_set1(0x1.ad7f7d40f0e82p-26), r,
+                v_set1(0x1.28ad69021b1e8p-22));
     q = v_fma(q, r, v_set1(0x1.71df25393e755p-19));
     q = v_fma(q, r, v_set1(0x1.a0199a1670064p-16));
     q = v_fma(q, r, v_set1(0x1.a01a012a69c93p-13));
@@ -61,7 +62,8 @@ static inline V exp_tail(V r)
 static inline V exp2_tail(V r)
 {
 #if REAL_BITS == 64
-    V q = v_fma(v_set1(0x1.e79bb37875860p-32), r, v_set1(0x1.e61b4fc4ab27ep-28));
+    V q = v_fma(v_set1(0x1.e79bb37875860p-32), r,
+                v_set1(0x1.e61b4fc4ab27ep-28));
     q = v_fma(q, r, v_set1(0x1.b5267ce2583c7p-24));
     q = v_fma(q, r, v_set1(0x1.62bfc79d2fa58p-20));
     q = v_fma(q, r, v_set1(0x1.ffcbfba97fab8p-17));
