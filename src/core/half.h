@@ -41,18 +41,22 @@ static inline uint16_t attn__bf16_of_f32(float value)
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
+/* By masks and without branches, so that compilers make vectors of it. */
 static inline float attn__f32_of_f16(uint16_t half)
 {
     const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
     const uint32_t magnitude = half & 0x7fffu;
+    const uint32_t is_small = 0u - (uint32_t)(magnitude < 0x0400u);
+    const uint32_t is_special = 0u - (uint32_t)(magnitude >= 0x7c00u);
+    /* Zero or denormal, magnitude * 2^-24, as the distance above 2^-14. */
+    const float above = attn__f32_of_bits((magnitude << 13) + 0x38800000u);
+    const uint32_t small = attn__bits_of_f32(above - 0x1p-14f);
+    const uint32_t normal = (magnitude << 13) + 0x38000000u;
+    const uint32_t special = (magnitude << 13) | 0x7f800000u;
 
-    if (magnitude >= 0x7c00u) /* infinity or NaN */
-        return attn__f32_of_bits(sign | 0x7f800000u | magnitude << 13);
-    if (magnitude < 0x0400u) { /* zero or denormal: magnitude * 2^-24 */
-        const float small = (float)magnitude * 0x1p-24f;
-        return attn__f32_of_bits(sign | attn__bits_of_f32(small));
-    }
-    return attn__f32_of_bits(sign | ((magnitude << 13) + 0x38000000u));
+    return attn__f32_of_bits(sign | (small & is_small) |
+                             (special & is_special) |
+                             (normal & ~(is_small | is_special)));
 }
 
 static inline uint16_t attn__f16_of_f32(float value)

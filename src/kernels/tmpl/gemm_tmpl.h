@@ -56,7 +56,8 @@ static product gemm_left(const attn__gemm *g, const attn__gemm_unit *u,
 #endif
 }
 
-/* panel[t][lane] = b[k0 + t][column0 + lane]; lanes beyond n are 0. */
+/* panel[t][lane] = b[k0 + t][column0 + lane]; lanes beyond n are 0. In the
+ * order of memory: rows of b, or, where it is transposed, columns. */
 static void gemm_pack(const attn__gemm *g, const attn__gemm_unit *u,
                       const attn__gemm_slot *slot, const gemm_step *step,
                       int64_t column0)
@@ -66,17 +67,19 @@ static void gemm_pack(const attn__gemm *g, const attn__gemm_unit *u,
     const ptrdiff_t row = g->b.stride[2], column = g->b.stride[3];
     REAL *panel = slot->panel;
 
-    for (int64_t t = 0; t < step->n; t++) {
-        REAL *to = panel + t * TILE_COLUMNS;
-
-        if (n == TILE_COLUMNS && column == 1)
+    if (n == TILE_COLUMNS && column == 1) {
+        for (int64_t t = 0; t < step->n; t++)
             for (ptrdiff_t lane = 0; lane < TILE_COLUMNS; lane++)
-                to[lane] = elem_load(b[t * row + lane]);
-        else
-            for (ptrdiff_t lane = 0; lane < TILE_COLUMNS; lane++)
-                to[lane] =
-                    lane < n ? elem_load(b[t * row + lane * column]) : 0;
+                panel[t * TILE_COLUMNS + lane] = elem_load(b[t * row + lane]);
+        return;
     }
+    for (ptrdiff_t lane = 0; lane < n; lane++)
+        for (int64_t t = 0; t < step->n; t++)
+            panel[t * TILE_COLUMNS + lane] =
+                elem_load(b[t * row + lane * column]);
+    for (ptrdiff_t lane = n; lane < TILE_COLUMNS; lane++)
+        for (int64_t t = 0; t < step->n; t++)
+            panel[t * TILE_COLUMNS + lane] = 0;
 }
 
 /* c = round(acc + d) of one row and tile. */
