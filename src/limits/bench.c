@@ -15,17 +15,22 @@
 #define MAX_TURNS 64
 #define ALIGNMENT 64
 
-/* The inputs that rows.def names. */
+/* The words of rows.def. */
+#define PASS_FWD ATTN_FORWARD
+#define PASS_BWD ATTN_BACKWARD
+#define MASK_FULL ATTN_CAUSAL_NONE
+#define MASK_CAUSAL ATTN_CAUSAL_BOTTOM_RIGHT
 #define WITH_PLAIN 0
 #define WITH_ALIBI ATTN_WITH_ALIBI
 #define WITH_MASK ATTN_WITH_MASK
 
 static const attn_bench_row rows[] = {
-#define ATTN__ROW(name, pass, dtype, batch, heads_q, heads_kv, len_q, len_k,  \
-                  dim, causal, window, inputs, bshd)                          \
-    {name,   ATTN_##pass, ATTN_##dtype,        batch,  heads_q, heads_kv,     \
-     len_q,  len_k,       dim,                 ATTN_CAUSAL_##causal, window,  \
-     WITH_##inputs, bshd},
+#define ATTN__ROW(name, pass, dtype, batch, heads_q, heads_kv, len_q, len_k, \
+                  dim, causal, window, inputs, bshd)                         \
+    {                                                                        \
+        name,     PASS_##pass,   ATTN_##dtype, batch, heads_q,               \
+        heads_kv, len_q,         len_k,        dim,   MASK_##causal,         \
+        window,   WITH_##inputs, bshd},
 #include "limits/rows.def"
 #undef ATTN__ROW
 };
