@@ -3,7 +3,7 @@
 # Meson builds; this only gives the usual words to it. Every target first runs
 # tools/setup, which installs what is missing and is quick when nothing is.
 
-.PHONY: all setup build demo check check-long bench lint clean
+.PHONY: all setup build demo check check-long check-peers bench lint clean
 
 all: build
 
@@ -25,6 +25,9 @@ check-long: setup
 
 bench: build
 	build/attn bench
+
+check-peers: setup
+	@tools/check-peers
 
 lint: build
 	@tools/lint
