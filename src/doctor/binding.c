@@ -199,7 +199,8 @@ attn_kind attn__guess_kind(const attn_subject *subject)
         return ATTN_KIND_MERGE;
     if (has(&b, ROLE_D_O) && has(&b, ROLE_K))
         return ATTN_KIND_BACKWARD;
-    if (contains(name, "backward") || contains(name, "bwd"))
+    if ((contains(name, "backward") || contains(name, "bwd")) &&
+        subject->n_parameters > 3)
         return ATTN_KIND_BACKWARD;
     if (contains(name, "decode") || has(&b, ROLE_K_CACHE))
         return ATTN_KIND_DECODE;

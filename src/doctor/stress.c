@@ -129,7 +129,7 @@ void attn__stress_shift(attn__exam *exam, attn__attempt *a)
             "off all of them must not change anything, but does",
             down);
         r->verdict = ATTN_VERDICT_FAULT;
-    } else if (up > 0 && up <= 1e5) {
+    } else if (up > 0 && up <= 1e5 && exam->options.dtype != ATTN_F16) {
         say(exam, attn__add_fault(r, "score-overflow-16bit", ""),
             "scores of %g are lost", up);
         r->verdict = ATTN_VERDICT_FAULT;
@@ -194,6 +194,26 @@ static attn__question *half_hidden(attn__attempt *a, uint32_t option,
     return q;
 }
 
+/* NaN, or rows of nothing: scores so far apart are lost, but nothing hidden
+ * comes through. */
+static bool breaks_down(const attn__question *q)
+{
+    const int64_t dim = q->n.dim_v;
+
+    for (int64_t r = 0; r < attn__count_rows(&q->n); r++) {
+        bool zero = true;
+
+        for (int64_t c = 0; c < dim; c++) {
+            if (!isfinite(q->answer[r * dim + c]))
+                return true;
+            zero &= q->answer[r * dim + c] == 0;
+        }
+        if (zero)
+            return true;
+    }
+    return false;
+}
+
 /* Does something hidden come through with scores this far apart? */
 static bool leaks(attn__exam *exam, attn__attempt *a, uint32_t option,
                   double by)
@@ -204,7 +224,8 @@ static bool leaks(attn__exam *exam, attn__attempt *a, uint32_t option,
     if (!q)
         return false;
     part_scores(q, a->interview->arena, scale_of(a, &q->n), by, visible);
-    return attn__put_aside(a, q) && !attn__is_met(exam, a, q);
+    return attn__put_aside(a, q) && !attn__is_met(exam, a, q) &&
+           !breaks_down(q);
 }
 
 /* The size at which a leak begins, to two digits; 0 if there is none. */
@@ -238,7 +259,8 @@ void attn__stress_sentinel(attn__exam *exam, attn__attempt *a)
         double size;
         attn_finding *f;
 
-        if (!(a->binding.takes & options[x]) || a->binding.mask_adds)
+        if (!(a->binding.takes & options[x]) || a->binding.mask_adds ||
+            exam->options.dtype == ATTN_F16)
             continue;
         size = leak_size(exam, a, options[x]);
         if (size == 0)
