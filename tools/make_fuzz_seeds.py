@@ -87,6 +87,11 @@ def main():
     for i in range(8):
         save("call", f"random{i}_seed", generator.randbytes(120))
     save("call", "plain_seed", bytes([0, 0, 1, 2, 1, 0, 9, 70, 8, 8]))
+    save("picture", "random_seed", random.Random(3).randbytes(240))
+    # A figure of two panels: its options, eight labels, sides and numbers.
+    save("picture", "plain_seed", bytes([0xf8, 1]) + b"a label " * 8 +
+         bytes([0x1f, 5, 7]) + bytes([100, 150] * 16) +
+         bytes([0x0f, 5, 7]) + bytes([100, 90] * 16))
 
 
 if __name__ == "__main__":

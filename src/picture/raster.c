@@ -77,6 +77,25 @@ static attn_status stroke_line(attn__raster *r, const attn__item *item)
     return ATTN_OK;
 }
 
+/* The rows that strokes of an item may touch. */
+static void find_reach(const attn__raster *r, attn__reach *reach)
+{
+    float top = INFINITY, bottom = -INFINITY;
+
+    for (size_t k = reach->first; k < r->strokes.n; k++) {
+        const attn__stroke *s = &r->strokes.at[k];
+
+        top = fminf(top, fminf(s->y0, s->y1) - s->radius);
+        bottom = fmaxf(bottom, fmaxf(s->y0, s->y1) + s->radius);
+    }
+    reach->top = reach->bottom = 0;
+    if (top <= bottom && top < (float)r->height && bottom >= 0) {
+        reach->top = top > 1 ? (int64_t)top - 1 : 0;
+        reach->bottom = bottom < (float)r->height ? (int64_t)bottom + 2
+                                                  : r->height;
+    }
+}
+
 static attn_status make_strokes(attn__raster *r)
 {
     const attn__sheet *sheet = r->sheet;
@@ -84,13 +103,14 @@ static attn_status make_strokes(attn__raster *r)
     for (size_t i = 0; i < sheet->n; i++) {
         const attn__item *item = &sheet->items[i];
 
-        r->first[i] = r->strokes.n;
+        r->reach[i].first = r->strokes.n;
         if (item->kind == ATTN__TEXT)
             ATTN__TRY(stroke_text(r, item));
         if (item->kind == ATTN__LINE)
             ATTN__TRY(stroke_line(r, item));
+        find_reach(r, &r->reach[i]);
     }
-    r->first[sheet->n] = r->strokes.n;
+    r->reach[sheet->n].first = r->strokes.n;
     return ATTN_OK;
 }
 
@@ -121,10 +141,10 @@ static attn_status make_all(attn__raster *r)
 
     r->codes = attn__calloc(n, sizeof *r->codes);
     r->unit = attn__calloc(n, sizeof *r->unit);
-    r->first = attn__calloc(n + 1, sizeof *r->first);
+    r->reach = attn__calloc(n + 1, sizeof *r->reach);
     r->coverage = attn__calloc((size_t)r->width, sizeof *r->coverage);
     r->row = attn__calloc((size_t)r->width, sizeof *r->row);
-    if (!r->codes || !r->unit || !r->first || !r->coverage || !r->row)
+    if (!r->codes || !r->unit || !r->reach || !r->coverage || !r->row)
         return ATTN_E_NOMEM;
     ATTN__TRY(make_codes(r));
     return make_strokes(r);
@@ -154,7 +174,7 @@ void attn__raster_free(attn__raster *r)
         attn__free(r->codes[i]);
     attn__free(r->codes);
     attn__free(r->unit);
-    attn__free(r->first);
+    attn__free(r->reach);
     attn__free(r->coverage);
     attn__free(r->row);
     attn__heat_free(&r->heat);
@@ -242,7 +262,9 @@ static void paint_strokes(attn__raster *r, size_t i, int64_t y)
     const uint32_t color = r->sheet->items[i].color;
     int64_t from = r->width, to = 0;
 
-    for (size_t s = r->first[i]; s < r->first[i + 1]; s++)
+    if (y < r->reach[i].top || y >= r->reach[i].bottom)
+        return;
+    for (size_t s = r->reach[i].first; s < r->reach[i + 1].first; s++)
         attn__stroke_cover(&r->strokes.at[s], y, r->width, r->coverage, &from,
                            &to);
     for (int64_t x = from; x < to; x++) {

@@ -7,12 +7,19 @@
 #include "picture/sheet.h"
 #include "picture/strokes.h"
 
+/* An item has the strokes from `first` to that of the next item, and they are
+ * in the rows from `top` up to `bottom`. */
+typedef struct attn__reach {
+    size_t first;
+    int64_t top, bottom;
+} attn__reach;
+
 typedef struct attn__raster {
     const attn__sheet *sheet;
     int64_t density; /* dots to a pixel */
     int64_t width, height; /* in dots */
     attn__strokes strokes; /* of text and curves */
-    size_t *first; /* item i has the strokes first[i] to first[i + 1] - 1 */
+    attn__reach *reach;    /* of each item, and one more */
     float *coverage; /* a row of zeros between calls */
     uint32_t *row;
     /* For each item of cells, the codes of one row of units, and which. */
