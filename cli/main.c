@@ -7,6 +7,7 @@
 
 #include "attn.h"
 #include "cli.h"
+#include "nearest.h"
 
 static const cli_verb verbs[] = {
 #define CLI_VERB(name, help) {#name, help, cmd_##name},
@@ -41,6 +42,18 @@ static int finish(int code)
     return lost ? cli_fail(CLI_INPUT, "cannot write to stdout") : code;
 }
 
+static int no_verb(const char *word)
+{
+    cli_nearest nearest = {word, strlen(word), NULL, 0};
+    char hint[64];
+
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        cli_nearest_offer(&nearest, verbs[i].name);
+    cli_nearest_text(&nearest, "", hint, sizeof hint);
+    return cli_fail(CLI_USAGE, "'%s' is no verb; attn --help lists them%s",
+                    word, hint);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -59,6 +72,5 @@ int main(int argc, char **argv)
             return finish(verbs[i].run(argc - 1, argv + 1));
         }
     }
-    return cli_fail(CLI_USAGE, "'%s' is no verb; attn --help lists them",
-                    argv[1]);
+    return no_verb(argv[1]);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nearest.h"
 #include "words.h"
 
 #define HELP_COLUMN 30
@@ -65,6 +66,22 @@ static const cli_option *find(const cli_usage *usage, const char *name,
     return NULL;
 }
 
+/* The option that was meant, perhaps. */
+static int no_option(const cli_usage *usage, const char *verb,
+                     const char *word, const char *name, size_t n)
+{
+    cli_nearest nearest = {name, n, NULL, 0};
+    char hint[64];
+
+    for (size_t g = 0; g < usage->n_groups; g++)
+        for (size_t i = 0; i < usage->groups[g].n; i++)
+            if (n > 1 && usage->groups[g].options[i].name[1])
+                cli_nearest_offer(&nearest, usage->groups[g].options[i].name);
+    cli_nearest_text(&nearest, "--", hint, sizeof hint);
+    return cli_fail(CLI_USAGE, "%.*s: no such option (attn %s --help lists "
+                    "them)%s", (int)(name + n - word), word, verb, hint);
+}
+
 /* Whether `word` is one of the values that "[=A|B]" offers. A value that may be
  * left out is looked for in the next word only where that can't be a file. */
 static bool is_offered(const char *value, const char *word)
@@ -95,9 +112,7 @@ static int take_option(const cli_usage *usage, int argc, char **argv, int *i)
     const cli_option *o = find(usage, name, n, &target);
 
     if (!o || (is_long && n == 1))
-        return cli_fail(CLI_USAGE, "%.*s: no such option (attn %s --help "
-                        "lists them)", (int)(n + (is_long ? 2 : 1)), word,
-                        argv[0]);
+        return no_option(usage, argv[0], word, name, n);
     if (is_long && name[n] == '=')
         value = name + n + 1;
     else if (!is_long && name[1])

@@ -3,6 +3,7 @@
 # fixtures.py: the small files that the sessions use. Numbers are halves of
 # small integers, so that the files are the same with every NumPy.
 
+import json
 import os
 import struct
 import zipfile
@@ -136,8 +137,50 @@ def wrong_files():
     os.mkdir("folder.npz")
 
 
+def safetensors(path, tensors):
+    header, data = {}, b""
+    for name, x in tensors.items():
+        end = len(data) + x.nbytes
+        header[name] = {"dtype": "F32", "shape": list(x.shape),
+                        "data_offsets": [len(data), end]}
+        data += x.tobytes()
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def layers():
+    weights = {"w_" + n: numbers(4, 4, kind="f4", shift=i)
+               for i, n in enumerate("qkvo")}
+    x = numbers(3, 4, kind="f4")
+    np.savez("layer.npz", x=x, **weights)
+    np.savez("layer_packed.npz", x=x, w_qkv=numbers(4, 10, kind="f4"))
+    np.savez("layer_mixed.npz", x=x, w_q=weights["w_q"],
+             w_k=weights["w_k"].astype("f8"), w_v=weights["w_v"])
+    np.savez("layer_flat.npz", x=x, w_q=x[0], w_k=x[0], w_v=x[0])
+    np.save("x.npy", x)
+    np.save("x1.npy", x[0])
+    llama = {"h.0.self_attn." + n + "_proj.weight": weights["w_" + n]
+             for n in "qkvo"}
+    safetensors("llama.safetensors", llama)
+    safetensors("norm.safetensors",
+                {**llama, "h.0.self_attn.q_norm.weight": x[0, :2]})
+    safetensors("gpt2.safetensors", {"h.0.attn.c_attn.weight":
+                                     numbers(4, 12, kind="f4")})
+    safetensors("none.safetensors", {"embeddings": x})
+    with open("llama.safetensors", "rb") as file:
+        whole = file.read()
+    for name, data in (("cut", whole[:-1]), ("long", whole + b"0"),
+                       ("huge", struct.pack("<Q", 2 ** 63) + whole[8:]),
+                       ("text", whole[:8] + b"x" + whole[9:]),
+                       ("seven", whole[:7])):
+        with open(name + ".safetensors", "wb") as file:
+            file.write(data)
+
+
 def make():
     """All files, in the current folder."""
+    layers()
     good()
     wrong_shapes()
     wrong_types()
