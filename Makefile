@@ -15,7 +15,11 @@ build: setup
 	@ninja -C build
 
 demo: build
-	build/attn run samples/minilm.npz --weights
+	build/attn explain samples/minilm.npz --head=1 --row=9
+	build/attn run samples/minilm.npz --weights | sed -n '/^who/,$$p'
+	build/attn plot samples/minilm.npz -o build/minilm.png
+	@echo
+	@echo 'All twelve heads, tokens on the axes: build/minilm.png'
 
 check: setup
 	@tools/check

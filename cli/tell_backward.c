@@ -6,21 +6,26 @@
 
 #include "lesson.h"
 
-/* The largest sum over a row of dS, which should be 0. */
-static double largest_row_sum(const cli_lesson *s)
+/* Whether rows of dS sum to 0, up to rounding of their own sizes. */
+static bool rows_cancel(const cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
-    double most = 0;
 
     for (int64_t i = 0; i < p->len_q; i++) {
-        double sum = 0;
+        double sum = 0, size = 0;
 
         for (int64_t j = 0; j < p->len_k; j++)
-            if (s->visible[i * p->len_k + j])
+            if (s->visible[i * p->len_k + j]) {
+                const double at = s->p[i * p->len_k + j] *
+                                  s->dp[i * p->len_k + j];
+
                 sum += s->ds[i * p->len_k + j];
-        most = fmax(most, fabs(sum));
+                size += fabs(at);
+            }
+        if (!(fabs(sum) <= size * 0x1p-40))
+            return false;
     }
-    return most;
+    return true;
 }
 
 static void tell_loss(const cli_lesson *s)
@@ -69,10 +74,9 @@ static void tell_softmax(const cli_lesson *s)
                 tell_row(s, i);
     cli_tell_matrix("dS", "the gradient by the scores, 0 at hidden pairs",
                     s->ds, p->len_q, p->len_k, s->visible);
-    if (!s->dlse && !s->sink)
-        printf("   Each row of dS sums to 0 (here to %.1g at most): adding a "
-               "constant to all\n   scores of a row changes nothing.\n",
-               largest_row_sum(s));
+    if (!s->dlse && !s->sink && rows_cancel(s))
+        puts("   Each row of dS sums to 0, up to rounding: adding a constant to"
+             " all scores of\n   a row changes nothing.");
 }
 
 void cli_tell_backward(const cli_lesson *s)
