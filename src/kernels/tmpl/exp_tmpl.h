@@ -20,7 +20,7 @@
 #define LOG2_E 0x1.71547652b82fep0
 #define LN2_HIGH 0x1.62e42fee00000p-1
 #define LN2_LOW 0x1.a39ef35793c76p-33
-#define LARGEST_BASE 0x1p1022
+#define LARGEST_BASE 0x1p50
 #else
 #define EXP_LOW (-0x1.5d589ep6f)
 #define EXP_HIGH 0x1.62e42ep6f
@@ -29,7 +29,7 @@
 #define LOG2_E 0x1.715476p0f
 #define LN2_HIGH 0x1.62ep-1f
 #define LN2_LOW 0x1.0bfbe8p-15f
-#define LARGEST_BASE 0x1p126f
+#define LARGEST_BASE 0x1p21f
 #endif
 
 /* In double for every type: what is done once a row. */

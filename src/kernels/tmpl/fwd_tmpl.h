@@ -12,9 +12,9 @@
 
 /* The exponentials are powers of 2: p_j = 2^(s_j log2 e - base), one fused
  * multiply-add. `base` is m log2 e, rounded; the row's weights and sum all
- * share that rounding, and lse takes it back out. Where the product overflows
- * (and where multiply and add round apart) a row goes by m itself instead:
- * p_j = 2^((s_j - m) log2 e). */
+ * share that rounding, and lse takes it back out. Above LARGEST_BASE the
+ * rounding itself would be a power of 2 that overflows: there (and where
+ * multiply and add round apart) a row goes by m: p_j = 2^((s_j - m) log2 e). */
 typedef struct softmax_base {
     V m, base; /* m is 0 where nothing is seen yet: not inf - inf */
     VM by_m;
