@@ -62,8 +62,8 @@ static bool make(cli_lesson *s)
     s->lse = numbers(n, 1);
     s->entropy = numbers(n, 1);
     s->o = numbers(n, p->dim_v);
-    return s->q && s->k && s->v && s->dots && s->raw && s->softcapped && s->biased &&
-           s->visible && s->p && s->lse && s->entropy && s->o;
+    return s->q && s->k && s->v && s->dots && s->raw && s->softcapped &&
+           s->biased && s->visible && s->p && s->lse && s->entropy && s->o;
 }
 
 static bool make_gradients(cli_lesson *s)

@@ -112,8 +112,9 @@ bool attn__lab_rope(lab *l)
     attn__lab_draw(l, "sines added", PLACES, PLACES, s[1], NULL);
     l->result->conclusion = attn__lab_text(
         l, "Turning q by i and k by j turns their dot product by i - j: at one "
-        "distance the scores differ by %s, wherever the pair stands. With sines "
-        "added to q and k instead they differ by up to %.3g.",
-        most[0] < 1e-12 * size ? "rounding alone" : "more than rounding", most[1]);
+        "distance the scores differ by %s, wherever the pair stands. With "
+        "sines added to q and k instead they differ by up to %.3g.",
+        most[0] < 1e-12 * size ? "rounding alone" : "more than rounding",
+        most[1]);
     return l->result->conclusion != NULL;
 }

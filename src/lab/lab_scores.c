@@ -143,8 +143,8 @@ static const char *list(lab *l, const double *p, int64_t n, double *sum,
 
 bool attn__lab_above(lab *l)
 {
-    static const char *const columns[] = {"query", "keys above 0.1", "their sum",
-                                          NULL};
+    static const char *const columns[] = {
+        "query", "keys above 0.1", "their sum", NULL};
     const rules plain = {.causal = false};
     int64_t found = 0;
     double sum = 0;
