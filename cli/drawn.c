@@ -93,7 +93,7 @@ static int resolve(cli_drawn *d)
     if (d->batch >= d->n_batch)
         return cli_fail(CLI_USAGE, "--batch: there is no %lld; there are %lld",
                         (long long)d->batch, (long long)d->n_batch);
-    code = cli_indices_resolve("heads", &d->heads, d->n_heads, "heads");
+    code = cli_indices_resolve("head", &d->heads, d->n_heads, "heads");
     if (code == CLI_GO)
         code = cli_indices_resolve("rows", &d->rows, d->len_q, "queries");
     if (code == CLI_GO && !d->entropy && d->len_k == 0)
@@ -290,7 +290,31 @@ static int compute_entropy(cli_drawn *d, cli_problem *p)
     return code;
 }
 
-int cli_drawn_compute(cli_drawn *d, cli_problem *p)
+/* What a layer makes of x: the q and k that its attention reads, and no v,
+ * which weights do not need. They become outputs of the problem, for it to
+ * free. */
+static int project(cli_problem *p, cli_layer *layer)
+{
+    const attn_desc *d = &p->desc;
+    const int64_t q_shape[4] = {d->batch, d->heads_q, d->len_q, d->dim_qk};
+    const int64_t k_shape[4] = {d->batch, d->heads_kv, d->len_k, d->dim_qk};
+    const attn_array *q = cli_add_output(p, "q", d->dtype, 4, q_shape);
+    const attn_array *k = cli_add_output(p, "k", d->dtype, 4, k_shape);
+    int code;
+
+    if (!q || !k)
+        return CLI_INPUT;
+    layer->args.q = attn_dense(q->data, d->dtype, 4, q_shape);
+    layer->args.k = attn_dense(k->data, d->dtype, 4, k_shape);
+    code = cli_layer_compute(layer, false);
+    p->args.q = attn_in(layer->args.q);
+    p->args.kv.k = attn_in(layer->args.k);
+    p->args.kv.v = p->args.kv.k;
+    p->args.kv.v.shape[3] = p->desc.dim_v = 0;
+    return code;
+}
+
+int cli_drawn_compute(cli_drawn *d, cli_problem *p, cli_layer *layer)
 {
     int code;
 
@@ -304,7 +328,7 @@ int cli_drawn_compute(cli_drawn *d, cli_problem *p)
     d->dtype = p->desc.dtype == ATTN_F64 ? ATTN_F64 : ATTN_F32;
     code = resolve(d);
     if (code == CLI_GO)
-        code = cli_rotate(p, false);
+        code = layer ? project(p, layer) : cli_rotate(p, false);
     if (code != CLI_GO)
         return code;
     choose_batch(p, d->batch);

@@ -5,7 +5,7 @@
 #ifndef ATTN_CLI_DRAWN_H
 #define ATTN_CLI_DRAWN_H
 
-#include "problem.h"
+#include "layer.h"
 
 /* Indices in the order asked for; NULL: all. */
 typedef struct cli_indices {
@@ -31,8 +31,9 @@ typedef struct cli_drawn {
     uint8_t *shown; /* the same shape, false = hidden; NULL = all are shown */
 } cli_drawn;
 
-/* From q and k; the problem is changed to the batch that is drawn. */
-int cli_drawn_compute(cli_drawn *drawn, cli_problem *p);
+/* From q and k; the problem is changed to the batch that is drawn. With a
+ * layer, whose problem it then is, from the q and k that the layer makes. */
+int cli_drawn_compute(cli_drawn *drawn, cli_problem *p, cli_layer *layer);
 /* From an array of a file: weights (B, H, Lq, Lk) or entropy (B, H, Lq), or
  * less its first axes. */
 int cli_drawn_take(cli_drawn *drawn, const attn_array *array);

@@ -153,6 +153,27 @@ def weights_of_models(rng):
                {"1", "3", "4"}, "rows have their own numbers")
 
 
+def weights_of_layers(rng):
+    """q and k are made of x: by its matrices, biases, and rotation."""
+    x, w_q, w_k = (rng.normal(size=n) / 2 for n in ((2, 5, 12), (12, 16),
+                                                    (12, 8)))
+    b_q = rng.normal(size=16)
+    np.savez("layer.npz", x=x, w_q=w_q, w_k=w_k, w_v=w_k, b_q=b_q)
+    plot("layer.npz", "-o", "a.svg", "--heads=4", "--head=3,1", "--batch=1",
+         "--causal", "--rope=half")
+    q, k = ((y[1:].reshape(1, 5, n, 4).swapaxes(1, 2))
+            for y, n in ((x @ w_q + b_q, 4), (x @ w_k, 2)))
+    at = np.arange(5)[None]
+    r = textbook.attention(textbook.rope(q, at), textbook.rope(k, at),
+                           np.zeros((1, 2, 5, 1)), causal="top_left")[0]
+    panels = read_cells("a.svg")
+    expect(len(panels) == 2, "the heads that were chosen")
+    for h, cells in zip((3, 1), panels):
+        w = r["weights"][0, h]
+        check_cells(cells, w, w > 0, f"layer, head {h}")
+    plot("layer.npz", "-o", "a.svg", "--heads=4", "--entropy")
+
+
 def weights_from_elsewhere(rng):
     w = rng.random((3, 6, 6))
     np.savez("w.npz", weights=w, tokens=np.array(list("abcdef")))
@@ -255,6 +276,7 @@ def main():
         os.chdir(folder)
         rng = np.random.default_rng(1)
         weights_of_models(rng)
+        weights_of_layers(rng)
         weights_from_elsewhere(rng)
         dots_are_the_cells(rng)
         one_of_many()
