@@ -16,6 +16,7 @@ from ._attention import (Gradients, attention, attention_backward,
                          attention_vjp, dropout_mask, merge, weights)
 from ._cache import KVCache, decode
 from ._info import info
+from ._lab import lab
 from ._layer import LayerGradients, multi_head, multi_head_vjp
 from ._rope import rope, rope_backward, rope_frequencies
 
@@ -24,6 +25,6 @@ __version__ = "0.1.0"
 __all__ = [
     "Gradients", "KVCache", "LayerGradients", "attention",
     "attention_backward", "attention_vjp", "decode", "dropout_mask", "info",
-    "merge", "multi_head", "multi_head_vjp", "rope", "rope_backward",
+    "lab", "merge", "multi_head", "multi_head_vjp", "rope", "rope_backward",
     "rope_frequencies", "weights",
 ]

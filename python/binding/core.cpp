@@ -5,8 +5,9 @@
  * results, and calls the C library without the interpreter's lock; it computes
  * nothing. attn/_core.pyi has the signatures, the modules of attn the manual.
  */
-#include "layer_call.h"
 #include "heat_map.h"
+#include "lab_call.h"
+#include "layer_call.h"
 
 #ifndef _WIN32
 #include <pthread.h>
@@ -560,5 +561,7 @@ NB_MODULE(_core, m)
           "arrays"_a, "heads"_a, "heads_kv"_a, optional("rope"), "qk_norm"_a,
           "norm_eps"_a, "keywords"_a, optional("dlse"));
     m.def("heat_map", &heat_map);
+    m.def("lab", &lab);
+    m.def("lab_list", &lab_list);
     m.def("facts", &facts);
 }

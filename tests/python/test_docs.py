@@ -13,8 +13,8 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
 
 
 @pytest.mark.parametrize("name", [
-    "attn", "attn._attention", "attn._cache", "attn._info", "attn._layer",
-    "attn._rope", "attn.lessons"])
+    "attn", "attn._attention", "attn._cache", "attn._info", "attn._lab",
+    "attn._layer", "attn._rope", "attn.lessons"])
 def test_docstrings(name):
     import numpy as np
     result = doctest.testmod(importlib.import_module(name),
