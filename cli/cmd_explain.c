@@ -60,7 +60,8 @@ static const char about[] =
     "and output, every number of small inputs and of large ones who attends\n"
     "whom. Without an IN it tells a worked example of three tokens.\n\n"
     "IN is as in attn run. All is computed in fp64, from q, k and v as\n"
-    "--dtype rounds them; memory is a few times queries times keys of one head.\n";
+    "--dtype rounds them; memory is a few times queries times keys of one "
+    "head.\n";
 
 static const char *const known[] = {CLI_ATTENTION_ARRAYS, NULL};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attn run: q, k and v in, o and lse out (or x and weights in, y out); weights, entropy and gradients if
- * asked for. */
+ * attn run: q, k and v in, o and lse out (or x and weights in, y out);
+ * weights, entropy and gradients if asked for. */
 #include <stdio.h>
 #include <string.h>
 
@@ -82,10 +82,12 @@ static const char about[] =
     "file's), or NAME=FILE[:KEY]. Needed: q, k and v, each (L, D), (H, L, D)\n"
     "or (B, H, L, D). Optional: mask bias alibi_slopes sinks k_lengths\n"
     "q_offset cu_seqlens_q cu_seqlens_k positions do dlse tokens.\n\n"
-    "A layer: x, (L, D) or (B, L, D), optional x_kv; w_q w_k w_v w_o, matrices\n"
+    "A layer: x, (L, D) or (B, L, D), optional x_kv; w_q w_k w_v w_o, "
+    "matrices\n"
     "(in, out), optional b_q b_k b_v b_o, or --model; --heads. dy for do.\n\n"
     "Results: o and lse; with --weights also weights and entropy; with --grad\n"
-    "also dq dk dv, and dbias dsinks dslopes of what is given. Of a layer y, and\n"
+    "also dq dk dv, and dbias dsinks dslopes of what is given. Of a layer y, "
+    "and\n"
     "dx dw_q dw_k ... as its weights lie.\n";
 
 static const char *const known[] = {CLI_ATTENTION_ARRAYS, CLI_LAYER_ARRAYS,

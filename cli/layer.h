@@ -6,7 +6,7 @@
 #define ATTN_CLI_LAYER_H
 
 #include "attn_layer.h"
-#include "model.h"
+#include "model_file.h"
 #include "problem.h"
 
 #define CLI_LAYER_ARRAYS "x", "x_kv", "dy", CLI_PARAMETERS

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "workbench.h"
+#include "lab/workbench.h"
 
 typedef struct experiment {
     const char *name, *about;
@@ -13,7 +13,7 @@ typedef struct experiment {
 
 static const experiment experiments[] = {
 #define X(name, function, about) {name, about, attn__lab_##function},
-#include "experiments.def"
+#include "lab/experiments.def"
 #undef X
 };
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "workbench.h"
+#include "lab/workbench.h"
 
 typedef enum variant {
     RIGHT,

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "workbench.h"
+#include "lab/workbench.h"
 
 static bool attend(lab *l, const scene *s, const rules *r, attended *to)
 {

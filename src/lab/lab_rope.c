@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "workbench.h"
+#include "lab/workbench.h"
 
 #define PLACES 16
 

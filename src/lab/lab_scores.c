@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "workbench.h"
+#include "lab/workbench.h"
 
 static double mean_entropy(const double *p, int64_t rows, int64_t keys)
 {

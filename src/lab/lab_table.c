@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "workbench.h"
+#include "lab/workbench.h"
 
 #define MAX_PICTURES 8
 

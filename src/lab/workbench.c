@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory, random numbers, the data as matrices, and attention on them. */
-#include "workbench.h"
+#include "lab/workbench.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -81,7 +81,7 @@ double attn__lab_largest(const double *p, int64_t n);
 double attn__lab_apart(const double *a, const double *b, int64_t n);
 
 #define X(name, function, about) bool attn__lab_##function(lab *l);
-#include "experiments.def"
+#include "lab/experiments.def"
 #undef X
 
 #endif

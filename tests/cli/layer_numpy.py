@@ -142,8 +142,9 @@ def compute(attn, *words):
 
 def random_layer(rng, d, heads, kv_heads, dim, bias=True, kind="f4"):
     p = {}
-    for name, rows, columns in (("q", d, heads * dim), ("k", d, kv_heads * dim),
-                                ("v", d, kv_heads * dim), ("o", heads * dim, d)):
+    n_q, n_kv = heads * dim, kv_heads * dim
+    for name, rows, columns in (("q", d, n_q), ("k", d, n_kv),
+                                ("v", d, n_kv), ("o", n_q, d)):
         p["w_" + name] = (rng.normal(size=(rows, columns)) / rows ** 0.5) \
             .astype(kind)
         if bias:
@@ -261,7 +262,8 @@ def models(attn, rng):
         if "dw_qkv" in got:
             w = got["dw_qkv"].T if linear else got["dw_qkv"]
             got.update(zip(("dw_q", "dw_k", "dw_v"), np.split(w, 3, 1)))
-            got.update(zip(("db_q", "db_k", "db_v"), np.split(got["db_qkv"], 3)))
+            got.update(zip(("db_q", "db_k", "db_v"),
+                           np.split(got["db_qkv"], 3)))
         else:
             got.update({n: got[n].T for n in ("dw_q", "dw_k", "dw_v")})
         got["dw_o"] = got["dw_o"].T if linear else got["dw_o"]

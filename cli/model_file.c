@@ -3,7 +3,7 @@
  * Naming schemes, one row each. PREFIX may name the attention itself or the
  * block around it: a row's `within` is tried between the two. A scheme is the
  * model's if the file has all its weights of q, k and v. */
-#include "model.h"
+#include "model_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,8 +145,9 @@ static int no_scheme(const cli_model *model, const attn_file *file,
     snprintf(text, sizeof text, "%s%s%s", near[0] ? "; did you mean '"
              : any ? "; there is one at '" : "", near[0] ? near : first,
              near[0] ? "'?" : any ? "'" : "");
-    return cli_fail(CLI_USAGE, "--prefix: %s has no layer at '%s' by any naming "
-                    "scheme known (--map w_q=NAME names tensors)%s",
+    return cli_fail(CLI_USAGE,
+                    "--prefix: %s has no layer at '%s' by any naming scheme "
+                    "known (--map w_q=NAME names tensors)%s",
                     model->path, prefix, text);
 }
 
