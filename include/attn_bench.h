@@ -42,7 +42,8 @@ ATTN_API const attn_bench_row *attn_bench_row_at(int64_t index);
 
 typedef struct attn_bench_result {
     double seconds;    /* of one call, median */
-    double operations; /* visible pairs * dim * 4 (backward 10), per second */
+    double operations; /* visible pairs * dim * 4 (backward 10), per second;
+                          where `reads`, bytes of K and V per second */
     double limit;      /* the machine's, in operations or bytes per second */
     double fraction;   /* of the limit, median of the turns' ratios */
     int32_t reads;     /* the limit is the read loop's: fraction of bytes */
