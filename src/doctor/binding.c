@@ -112,7 +112,7 @@ static const struct {
     {ROLE_WINDOW_LEFT, ASK_WINDOW},
     {ROLE_SOFTCAP, ASK_SOFTCAP}, {ROLE_SLOPES, ASK_ALIBI},
     {ROLE_SINKS, ASK_SINKS},     {ROLE_LENGTHS, ASK_LENGTHS},
-    {ROLE_OFFSET, ASK_OFFSET},
+    {ROLE_OFFSET, ASK_OFFSET},   {ROLE_EXTRA, ASK_EXTRA},
 };
 
 /* Names mean different things to different kinds. */

@@ -153,6 +153,27 @@ static void add_forward(attn__interview *in, attn__question *q)
     q->lse_in = lse;
 }
 
+/* Three sequences of pairwise different lengths, no length the same for
+ * queries and keys where those may differ. */
+static void add_sequences(attn__interview *in, attn__question *q)
+{
+    const int64_t n_q = q->n.len_q, n_k = q->n.len_k;
+    int64_t *cu = attn__arena_take(in->arena, 8, sizeof *cu);
+
+    if (!cu)
+        return;
+    cu[1] = n_q / 4 + 1;
+    cu[2] = n_q / 2 + 1;
+    cu[3] = n_q;
+    cu[5] = n_k == n_q ? cu[1] : n_k / 3;
+    cu[6] = n_k == n_q ? cu[2] : n_k / 2 + 2;
+    cu[7] = n_k;
+    q->cu_q = cu;
+    q->cu_k = cu + 4;
+    q->n_sequences = 3;
+    q->asked |= ASK_VARLEN;
+}
+
 static attn__question *compose(attn__interview *in, const char *title,
                                attn__sizes sizes, uint32_t asked)
 {
@@ -171,6 +192,8 @@ static attn__question *compose(attn__interview *in, const char *title,
     q->q = normals(in, attn__count_q(&sizes), 1.25);
     q->k = normals(in, attn__count_k(&sizes), 1.25);
     q->v = normals(in, attn__count_v(&sizes), 1.5);
+    if (in->varlen)
+        add_sequences(in, q);
     if (in->layer)
         add_layer(in, q);
     if (in->backward) {

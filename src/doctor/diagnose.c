@@ -89,6 +89,22 @@ static bool is_explained(trial *t, attn__tier tier, int most, bool likely)
     return t->attempt->state == STATE_NAMED;
 }
 
+/* The questions without options, under any meaning. */
+static bool is_plain_right(trial *t, attn__tier tier)
+{
+    attn__evidence e = attn__evidence_of(t->exam, t->attempt);
+    const attn__question *q = e.questions;
+
+    e.tier = tier;
+    while (e.n > 0 && q[e.n - 1].asked & (ASK_GROUPS - 1))
+        e.n--; /* they come first, after sorting */
+    for (int x = 0; x < t->n && e.n > 0; x++) {
+        if (attn__score_right(&e, &t->meanings[x]).failed == 0)
+            return true;
+    }
+    return false;
+}
+
 void attn__judge(attn__exam *exam, attn__attempt *attempt)
 {
     const attn__tier first = exam->options.dtype == ATTN_F64   ? TIER_F64
@@ -112,4 +128,5 @@ void attn__judge(attn__exam *exam, attn__attempt *attempt)
         return;
     attempt->meaning = t.meanings[0];
     attempt->tier = first;
+    attempt->plain_right = is_plain_right(&t, second);
 }

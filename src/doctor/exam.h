@@ -24,8 +24,11 @@ typedef struct attn__attempt {
     attn__meaning meaning;
     attn__explanation explanation;
     attn__tier tier;
+    bool plain_right;     /* without options it is right */
     bool has_band;        /* a window that is always there, read out */
     int64_t band[2];
+    bool has_slopes;      /* without scores, weights fall with distance */
+    bool leaks;           /* hidden keys come back at some size of scores */
     const char *refusal; /* of a silent one */
     bool wrong_shape;
     int conduct; /* attn__conduct */

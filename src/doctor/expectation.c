@@ -150,13 +150,32 @@ static attn_status set_integer(const setting *s, int64_t *x)
     return ATTN_OK;
 }
 
+/* Words of a call that say nothing about what is right. */
+static bool is_indifferent(const char *key)
+{
+    static const char *const keys[] = {
+        "dropout_p", "seed", "offset", "precision", "threads", "dtype",
+        "layout", "attn_mask", "attn_bias", "k_lengths", "q_offset",
+        "cu_seqlens_q", "cu_seqlens_k", "return_lse", "return_weights",
+        "return_entropy", "gqa", "accumulation"};
+
+    for (size_t x = 0; x < sizeof keys / sizeof keys[0]; x++) {
+        if (is(key, keys[x]))
+            return true;
+    }
+    return false;
+}
+
 static attn_status set(const setting *s)
 {
     attn__expect *e = s->expect;
 
-    if (is(s->key, "causal"))
+    if (is(s->value, "None"))
+        return ATTN_OK;
+
+    if (is(s->key, "causal") || is(s->key, "is_causal"))
         return set_causal(s);
-    if (is(s->key, "window"))
+    if (is(s->key, "window") || is(s->key, "window_size"))
         return set_window(s);
     if (is(s->key, "mask_true"))
         return set_mask_true(s);
@@ -172,9 +191,9 @@ static attn_status set(const setting *s)
         return set_list(s, &e->slopes, &e->n_slopes);
     if (is(s->key, "sinks"))
         return set_list(s, &e->sinks, &e->n_sinks);
-    if (is(s->key, "heads"))
+    if (is(s->key, "heads") || is(s->key, "n_heads"))
         return set_integer(s, &e->heads);
-    if (is(s->key, "kv_heads"))
+    if (is(s->key, "kv_heads") || is(s->key, "n_kv_heads"))
         return set_integer(s, &e->kv_heads);
     if (is(s->key, "rotary_dim"))
         return set_integer(s, &e->rotary_dim);
@@ -189,6 +208,8 @@ static attn_status set(const setting *s)
         e->base2 = is(s->value, "2");
         return ATTN_OK;
     }
+    if (is_indifferent(s->key))
+        return ATTN_OK;
     return attn__fail(s->diag, ATTN_E_ARG, "expect", "'%s' is no word of it",
                       s->key);
 }

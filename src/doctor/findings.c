@@ -105,7 +105,8 @@ static void report_unexplained(attn__exam *exam, attn__attempt *a)
     const char *off = q ? difference(exam, a, q) : "";
 
     r->verdict = ATTN_VERDICT_FAULT;
-    if (attn__explain_by_memory(exam, a))
+    if (attn__explain_by_memory(exam, a) ||
+        attn__explain_by_broadcast(exam, a))
         return;
     attn__describe_structure(exam, a);
     for (int32_t x = 0; x < r->n_faults && q; x++) {
@@ -140,6 +141,20 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
         attn__add_fact(r, "causal", "%s%s",
                        causal_word(takes & ASK_CAUSAL ? m->corner : m->always),
                        takes & ASK_CAUSAL ? ", where asked" : ", always");
+    if (m->has_table)
+        attn__add_fact(r, "alibi", "%s",
+                       m->table ? "slopes as the paper's code has them"
+                                : "slopes 2^(-8 (h + 1) / H)");
+    if (m->always_window[0] >= 0 || m->always_window[1] >= 0)
+        attn__add_fact(r, "window", "(%lld, %lld), always",
+                       (long long)m->always_window[0],
+                       (long long)m->always_window[1]);
+    if (takes & ASK_WINDOW && a->binding.window_is_number)
+        attn__add_fact(r, "window", "a number W: %s keys, %s",
+                       m->window_extra ? "W + 1" : "W",
+                       m->window_form == WINDOW_LEFT   ? "to the left"
+                       : m->window_form == WINDOW_OPEN ? "and all to the right"
+                                                       : "to each side");
     if (takes & ASK_MASK)
         attn__add_fact(r, "mask_true", "%s",
                        a->binding.mask_adds ? "add"
@@ -210,8 +225,8 @@ void attn__report_attempt(attn__exam *exam, attn__attempt *a)
         attn__add_limit(r, "dtype-downgraded", "")->evidence =
             "right to float32 accuracy only, on float64 inputs";
     if (a->state == STATE_RIGHT && exam->kind == ATTN_KIND_ATTENTION) {
-        attn__stress_shift(exam, a);
         attn__stress_sentinel(exam, a);
+        attn__stress_shift(exam, a);
         attn__stress_empty_rows(exam, a);
         attn__stress_hidden_nan(exam, a);
         attn__stress_sums(exam, a);

@@ -200,6 +200,33 @@ bool attn__explain_by_memory(attn__exam *exam, const attn__attempt *a)
     return true;
 }
 
+/* ------------------------------------------------------------- broadcast */
+
+static bool is_full(const attn__question *q)
+{
+    return q->mask_shape[0] == q->n.batch && q->mask_shape[1] == q->n.heads_q &&
+           q->mask_shape[2] == q->n.len_q;
+}
+
+bool attn__explain_by_broadcast(attn__exam *exam, const attn__attempt *a)
+{
+    bool full = false;
+
+    for (int64_t x = 0; x < a->interview->n; x++) {
+        const attn__question *q = &a->interview->questions[x];
+        const bool met = is_met(exam, a, q);
+
+        if (!met && (!q->mask || is_full(q)))
+            return false;
+        full |= met && q->mask && is_full(q) && q->n.batch > 1;
+    }
+    if (!full)
+        return false;
+    attn__add_fault(exam->report, "broadcast-stride-zero", "")->evidence =
+        "a mask with all its axes is right, one with axes of length 1 is not";
+    return true;
+}
+
 /* ----------------------------------------------------------------- views */
 
 static bool close_to(const attn__question *x, const attn__question *y,

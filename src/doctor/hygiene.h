@@ -19,6 +19,10 @@ attn__conduct attn__observe(attn__attempt *attempt);
 /* Are the answers that are wrong right for older q, k or v of the same sizes?
  * Then adds the fault. */
 bool attn__explain_by_memory(attn__exam *exam, const attn__attempt *attempt);
+/* Are masks wrong only where some of their axes are broadcast? Then adds the
+ * fault. */
+bool attn__explain_by_broadcast(attn__exam *exam,
+                                const attn__attempt *attempt);
 /* The simplest question that the right model does not meet, or NULL. */
 const attn__question *attn__first_wrong(attn__exam *exam,
                                         const attn__attempt *attempt);

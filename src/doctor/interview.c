@@ -14,6 +14,8 @@ static attn__sizes narrowed(const attn__interview *in, attn__sizes n)
 {
     const attn__layout_facts *f = attn__layout_facts_of(in->binding->layout);
 
+    if (in->equal)
+        n = (attn__sizes){4, 4, 4, 4, 4, 4, 4};
     if (in->heads > 0)
         n.heads_q = n.heads_kv = in->heads;
     if (in->kv_heads > 0)
@@ -26,6 +28,10 @@ static attn__sizes narrowed(const attn__interview *in, attn__sizes n)
         n.heads_kv = n.heads_q;
     if (!(in->sizes & ASK_DIMS))
         n.dim_v = n.dim_qk;
+    if (in->varlen) {
+        n.len_q = n.len_q < 9 ? 9 : n.len_q;
+        n.len_k = n.len_k < 9 ? 9 : n.len_k;
+    }
     if (in->decode)
         n.len_q = 1;
     else if (in->layer)
@@ -81,7 +87,7 @@ static bool answers(attn__interview *in, uint32_t sizes, uint32_t asked)
 }
 
 /* The widest abilities with which a plain question is answered: subsets of
- * what is possible, the larger ones first. */
+ * what is possible, the larger ones first; at last, all sizes equal. */
 bool attn__first_contact(attn__interview *in)
 {
     for (int count = __builtin_popcount(in->possible); count >= 0; count--) {
@@ -95,7 +101,8 @@ bool attn__first_contact(attn__interview *in)
             subset = (subset - 1) & in->possible;
         }
     }
-    return false;
+    in->equal = !in->lost;
+    return in->equal && answers(in, 0, 0);
 }
 
 /* ------------------------------------------------------------- the list */
@@ -157,6 +164,14 @@ static void ask_options(attn__interview *in)
         ask(in, "option", attn__sizes_square(in), options[x]);
         ask(in, "option", attn__sizes_general(in), options[x]);
     }
+    if (takes & ASK_WINDOW && in->strict) {
+        attn__question *q = attn__compose(in, "window of one key",
+                                          attn__sizes_general(in), ASK_WINDOW);
+        if (q) {
+            q->window[0] = q->window[1] = 0;
+            attn__put(in, q);
+        }
+    }
     if (takes & ASK_SCALE) {
         attn__question *q = attn__compose(in, "negative scale",
                                           attn__sizes_general(in), ASK_SCALE);
@@ -188,6 +203,8 @@ static void ask_coincidences(attn__interview *in)
     const uint32_t causal = in->binding->takes & ASK_CAUSAL;
 
     ask(in, "equal sizes", attn__sizes_equal(in), 0);
+    if (in->equal)
+        return;
     ask(in, "one head", attn__sizes_single(in, 6), 0);
     ask(in, "one key", (attn__sizes){1, 1, 1, 1, 1, 3, 3}, 0);
     if (causal)
@@ -213,7 +230,7 @@ static void ask_lengths(attn__interview *in)
     const uint32_t causal = in->binding->takes & ASK_CAUSAL;
 
     for (size_t x = 0; x < sizeof lens / sizeof lens[0]; x++) {
-        if (is_slow(in))
+        if (is_slow(in) || in->equal || in->varlen)
             return;
         ask(in, "length", attn__sizes_long(in, lens[x]), 0);
         if (causal && lens[x] > 30 && lens[x] < 40)

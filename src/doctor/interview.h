@@ -23,6 +23,9 @@ typedef struct attn__interview {
     bool backward;           /* questions carry d_o, */
     attn__work *work;        /* and o and lse under this meaning */
     attn__meaning meaning;
+    bool strict;             /* something is expected of it */
+    bool equal;              /* it runs with equal sizes only */
+    bool varlen;             /* sequences are packed */
     bool decode;             /* one query against a cache */
     bool layer;              /* they have x and matrices instead of q, k, v */
     double budget;           /* seconds for calls */

@@ -63,6 +63,7 @@ static void learn_band(attn__attempt *a)
     a->has_band = band.found;
     a->band[0] = band.left;
     a->band[1] = band.right;
+    a->has_slopes = attn__read_slopes(a);
 }
 
 /* Where masks as True and False make no sense, perhaps they are meant as 0
@@ -128,6 +129,8 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     attn__list_meanings(exam, a, &in->meaning, 1);
     in->layer = exam->kind == ATTN_KIND_MULTI_HEAD;
     in->decode = exam->kind == ATTN_KIND_DECODE;
+    in->varlen = has_role(&a->binding, ROLE_CU_Q);
+    in->strict = !exam->expect.identify;
     in->budget = exam->options.seconds;
     if (in->layer && !has_role(&a->binding, ROLE_HEADS) && in->heads == 0)
         in->heads = 1;
@@ -172,7 +175,7 @@ static int rank_of(const attn__attempt *a)
     return f->batch + f->heads;
 }
 
-/* Does `a` do better than `b`? */
+/* Does `a` do better than `b`? With as many faults, what came first stays. */
 static bool beats(const attn__attempt *a, const attn__attempt *b)
 {
     const bool wider = rank_of(a) >= rank_of(b);
@@ -181,10 +184,12 @@ static bool beats(const attn__attempt *a, const attn__attempt *b)
 
     if (b->state == STATE_SILENT)
         return a->state != STATE_SILENT;
+    if (a->state == STATE_NAMED && b->state == STATE_NAMED)
+        return a->explanation.n < b->explanation.n && wider;
     if (a->state <= b->state)
         return false;
     if (b->state == STATE_UNEXPLAINED)
-        return true;
+        return wider || !b->plain_right;
     return wider && able;
 }
 
@@ -203,6 +208,8 @@ static bool find_way(attn__exam *exam, const attn__way *ways, size_t n,
         attn__bind(&b, exam->subject, exam->kind);
         if (wanted && attn__layout_of(wanted) != (int)ways[x].layout)
             continue;
+        if (has_role(&b, ROLE_CU_Q) && ways[x].layout != LAYOUT_SHD)
+            continue; /* packed sequences are (total, heads, dim) */
         if (!wanted && is_packed(ways[x].layout) &&
             exam->kind != ATTN_KIND_MULTI_HEAD && !has_role(&b, ROLE_HEADS))
             continue;

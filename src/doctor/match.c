@@ -33,7 +33,7 @@ static uint32_t asked(const attn__question *q, const attn__meaning *m)
         bits |= ASK_SOFTCAP;
     if (m->has_scale)
         bits |= ASK_SCALE;
-    if (m->slopes)
+    if (m->slopes || m->has_table)
         bits |= ASK_ALIBI;
     if (m->sinks)
         bits |= ASK_SINKS;

@@ -139,6 +139,27 @@ static void set_always_right(attn__meaning *m, double right)
     m->always_window[1] = (int64_t)right;
 }
 
+static void set_table(attn__meaning *m, double table)
+{
+    m->has_table = true;
+    m->table = (int)table;
+}
+
+/* ALiBi that nobody asked for: with the slopes of the paper's text, or of its
+ * code, which differ where the heads are no power of two. */
+static void branch_slopes(list *l, const attn__exam *exam,
+                          const attn__attempt *a)
+{
+    const int n = l->n;
+
+    if (!a->has_slopes || !exam->expect.identify ||
+        a->binding.takes & ASK_ALIBI)
+        return;
+    grow(l, n, set_table, 2);
+    grow(l, n, set_table, 0);
+    grow(l, l->n, set_place, ATTN_CAUSAL_TOP_LEFT);
+}
+
 /* A window that nobody asked for: sane if it ends at the diagonal or is as
  * wide to both sides. */
 static void branch_band(list *l, const attn__exam *exam,
@@ -176,6 +197,7 @@ int attn__list_meanings(const attn__exam *exam, const attn__attempt *a,
     }
     branch_window(&l, exam, b);
     branch_band(&l, exam, a);
+    branch_slopes(&l, exam, a);
     if (e->identify && b->takes & (ASK_WINDOW | ASK_ALIBI))
         branch(&l, set_place, ATTN_CAUSAL_TOP_LEFT);
     if (b->takes & ASK_LENGTHS && (b->takes & ASK_CAUSAL || e->has_causal))

@@ -40,6 +40,7 @@ void attn__model_init(attn__model *model)
         [SLOT_WINDOW] = attn__right_window,
         [SLOT_MASK] = attn__right_mask,
         [SLOT_LENGTH] = attn__right_length,
+        [SLOT_SEQUENCE] = attn__right_sequence,
         [SLOT_HIDE] = attn__right_hide,
         [SLOT_MASS] = attn__right_mass,
         [SLOT_SOFTMAX] = attn__right_softmax,
@@ -64,7 +65,7 @@ bool attn__work_open(attn__work *w, attn__arena *arena, int64_t pairs,
     double **const of_elements[] = {
         &w->o,        &w->own_q,    &w->own_k,    &w->own_v, &w->dq,
         &w->packed_q, &w->packed_k, &w->packed_v, &w->dk,    &w->dv,
-        &w->lse,      &w->mass,
+        &w->lse,      &w->mass,     &w->own_slopes,
     };
 
     *w = (attn__work){0};
@@ -78,6 +79,7 @@ bool attn__work_open(attn__work *w, attn__arena *arena, int64_t pairs,
     w->kv_head = attn__arena_take(arena, elements, sizeof(int64_t));
     w->position = attn__arena_take(arena, elements, sizeof(int64_t));
     w->place = attn__arena_take(arena, elements, sizeof(int64_t));
+    w->shift = attn__arena_take(arena, elements, sizeof(int64_t));
     return !arena->failed;
 }
 
@@ -99,7 +101,7 @@ attn__pairs attn__row(const attn__work *w, int64_t index)
         .h = index / w->n.len_q % w->n.heads_q,
         .i = i,
         .index = index,
-        .position = i + w->position[b],
+        .position = i + w->position[b] + w->shift[i],
         .s = w->s + first,
         .p = w->p + first,
         .visible = w->visible + first,
@@ -191,12 +193,45 @@ static int64_t position_of(const attn__work *w, int64_t b)
 
     if (a->offset)
         return a->offset[b];
+    if (a->cu_q)
+        return 0;
     if (corner == ATTN_CAUSAL_TOP_LEFT)
         return 0;
     if (a->lengths && w->meaning->corner_by_length &&
         !(w->causal == ATTN_CAUSAL_NONE && w->n.len_q == w->n.len_k))
         end = a->lengths[b];
     return end - w->n.len_q;
+}
+
+/* Packed rows: where row i stands on the key axis, less i. */
+static void place_sequences(attn__work *w)
+{
+    const attn__question *a = w->given;
+    const attn_causal corner =
+        w->causal == ATTN_CAUSAL_NONE ? w->meaning->place : w->causal;
+
+    for (int64_t i = 0; i < w->n.len_q; i++)
+        w->shift[i] = 0;
+    for (int64_t s = 0; a->cu_q && s < a->n_sequences; s++) {
+        const int64_t first = a->cu_k[s] - a->cu_q[s];
+        const int64_t more = a->cu_k[s + 1] - a->cu_k[s] -
+                             (a->cu_q[s + 1] - a->cu_q[s]);
+
+        for (int64_t i = a->cu_q[s]; i < a->cu_q[s + 1]; i++)
+            w->shift[i] =
+                first + (corner == ATTN_CAUSAL_TOP_LEFT ? 0 : more);
+    }
+}
+
+/* Slopes that are built in, of a table for any number of heads. */
+static const double *built_in_slopes(attn__work *w)
+{
+    if (!w->meaning->has_table)
+        return w->meaning->slopes;
+    for (int64_t h = 0; h < w->n.heads_q; h++)
+        w->own_slopes[h] =
+            attn__alibi_slope(w->meaning->table, h, w->n.heads_q);
+    return w->own_slopes;
 }
 
 static void begin(attn__work *w)
@@ -220,10 +255,11 @@ static void begin(attn__work *w)
     if (a->asked & ASK_WINDOW && m->window_form != WINDOW_LEFT)
         w->window[1] = m->window_form == WINDOW_OPEN ? -1 : w->window[0];
     w->softcap = a->asked & ASK_SOFTCAP ? a->softcap : m->softcap;
-    w->slopes = a->slopes ? a->slopes : m->slopes;
+    w->slopes = a->slopes ? a->slopes : built_in_slopes(w);
     w->sinks = a->sinks ? a->sinks : m->sinks;
     for (int64_t b = 0; b < w->n.batch; b++)
         w->position[b] = position_of(w, b);
+    place_sequences(w);
     for (int64_t x = 0; x < pairs; x++)
         w->visible[x] = 1;
 }

@@ -34,6 +34,8 @@ typedef struct attn__meaning {
     double scale; /* where none is asked */
     double softcap;
     const double *slopes, *sinks; /* built in, NULL = none */
+    bool has_table; /* the slopes are those of a table, for any heads */
+    int table;
     bool corner_by_length; /* bottom right is that of k_length, not len_k */
     bool interleaved;
 } attn__meaning;
@@ -51,10 +53,11 @@ typedef enum attn__slot {
     SLOT_BIAS,
     SLOT_ALIBI,
     SLOT_PLACE,  /* where windows count from */
-    SLOT_CAUSAL, /* these four clear `visible` */
+    SLOT_CAUSAL, /* these five clear `visible` */
     SLOT_WINDOW,
     SLOT_MASK,
     SLOT_LENGTH,
+    SLOT_SEQUENCE, /* packed sequences */
     SLOT_HIDE,    /* visible -> s */
     SLOT_MASS,    /* what joins a row's sum beside its keys, such as a sink */
     SLOT_SOFTMAX, /* s -> p */
@@ -96,6 +99,7 @@ struct attn__work {
     int64_t window[2];
     const double *q, *k, *v;    /* given, or in the buffers below */
     const double *slopes, *sinks;
+    double *own_slopes;
     double *s, *p, *ds, *dp, *spare; /* pairs */
     unsigned char *visible, *aside; /* pairs */
     double *lse, *mass; /* rows; mass: logarithms, -inf = nothing joins */
@@ -106,6 +110,7 @@ struct attn__work {
     int64_t *kv_head;  /* (heads_q) */
     int64_t *position; /* (batch): of query 0 on the key axis */
     int64_t *place;    /* (batch): the same, for windows */
+    int64_t *shift;    /* (len_q): of a row's position within its sequence */
     int64_t n_answer;
 };
 
@@ -151,6 +156,8 @@ void attn__run(attn__work *w, attn__slot slot);
 void attn__cap(attn__work *w);
 /* To w->aside: the pairs that the right `step` alone leaves visible. */
 void attn__alone(attn__work *w, attn__step *step);
+/* Slope of head h in one of the known ALiBi tables; see wrong_scores.c. */
+double attn__alibi_slope(int table, int64_t h, int64_t heads);
 /* Change the roles of two axes: 1 = batch and length, 2 = heads and length. */
 void attn__exchange(attn__work *w, int axes);
 
@@ -158,7 +165,8 @@ void attn__exchange(attn__work *w, int axes);
 attn__step attn__right_project, attn__right_split, attn__right_map,
     attn__right_scale, attn__right_dot, attn__right_cap, attn__right_bias,
     attn__right_alibi, attn__right_place, attn__right_causal, attn__right_window,
-    attn__right_mask, attn__right_length, attn__right_hide,
+    attn__right_mask, attn__right_length, attn__right_sequence,
+    attn__right_hide,
     attn__right_softmax, attn__right_mass, attn__right_weigh,
     attn__right_output, attn__right_finish, attn__right_dv, attn__right_dp,
     attn__right_ds, attn__right_dq, attn__right_dk, attn__nothing;

@@ -5,6 +5,7 @@
 #include "doctor/pass.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/half.h"
@@ -80,10 +81,12 @@ static attn_input tensor(const attn__call *c, attn_dtype dtype,
  * attn__same_for_all. */
 static attn_input broadcast(const attn__call *c, attn_input t)
 {
-    if (c->view == VIEW_BROADCAST && t.rank >= 3)
+    const attn__layout_facts *f = attn__layout_facts_of(c->binding->layout);
+
+    if (c->view == VIEW_BROADCAST && t.rank >= 3 &&
+        (f->batch || f->heads_first))
         t.stride[0] = 0;
-    if (c->view == VIEW_BROADCAST && t.rank == 4 &&
-        attn__layout_facts_of(c->binding->layout)->heads_first)
+    if (c->view == VIEW_BROADCAST && t.rank == 4 && f->heads_first)
         t.stride[1] = 0;
     return t;
 }
@@ -258,6 +261,15 @@ static attn_value of_boolean(bool x)
 static attn_value none(void)
 {
     return (attn_value){.kind = ATTN_VALUE_NONE};
+}
+
+static int64_t longest(const int64_t *cu, int64_t n)
+{
+    int64_t most = 0;
+
+    for (int64_t s = 0; s < n; s++)
+        most = cu[s + 1] - cu[s] > most ? cu[s + 1] - cu[s] : most;
+    return most;
 }
 
 /* Per batch element: an array, or one number where there is no batch. */
@@ -437,6 +449,16 @@ static bool layer_value(const attn__call *c, attn__role role, attn_value *v)
     return true;
 }
 
+/* Does it drop unless told not to, with no switch for training? */
+static bool is_dropping(const attn__binding *b)
+{
+    const int x = attn__parameter_of(b, ROLE_DROPOUT);
+    const char *fallback = b->subject->parameters[x].fallback;
+
+    return attn__parameter_of(b, ROLE_TRAINING) < 0 && fallback &&
+           atof(fallback) > 0;
+}
+
 /* What the question asks by this role. */
 static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
 {
@@ -472,6 +494,21 @@ static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
               (role == ROLE_POSITIONS && c->binding->by_position)) &&
              q->lengths)
         *v = lengths_value(c);
+    else if (role == ROLE_CU_Q && q->cu_q)
+        *v = of_tensor(integers(c, q->cu_q, q->n_sequences + 1));
+    else if (role == ROLE_CU_K && q->cu_k)
+        *v = of_tensor(integers(c, q->cu_k, q->n_sequences + 1));
+    else if (role == ROLE_MAX_Q && q->cu_q)
+        *v = of_integer(longest(q->cu_q, q->n_sequences));
+    else if (role == ROLE_MAX_K && q->cu_k)
+        *v = of_integer(longest(q->cu_k, q->n_sequences));
+    else if (role == ROLE_HEAD_DIM)
+        *v = of_integer(q->n.dim_qk);
+    else if (role == ROLE_D_MODEL)
+        *v = of_integer(q->layer.x ? q->layer.model
+                                   : attn__width_q(&q->n));
+    else if (role == ROLE_DROPOUT && is_dropping(c->binding))
+        *v = of_real(0);
     else if (role == ROLE_OFFSET && q->offset)
         *v = per_batch(c, q->offset);
     else if (role == ROLE_EXTRA && q->asked & ASK_EXTRA)

@@ -68,6 +68,8 @@ typedef struct attn__question {
     int64_t bias_shape[4];
     const double *slopes, *sinks; /* (heads_q) */
     const int64_t *lengths, *offset; /* (batch) */
+    const int64_t *cu_q, *cu_k; /* (n_sequences + 1), of packed sequences */
+    int64_t n_sequences;
     attn__projections layer;   /* x NULL: none */
 
     attn_outcome outcome;

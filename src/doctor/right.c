@@ -177,6 +177,30 @@ void attn__right_length(attn__work *w, double param)
     }
 }
 
+static int64_t sequence_of(const int64_t *cu, int64_t n, int64_t x)
+{
+    int64_t s = 0;
+
+    while (s + 1 < n && x >= cu[s + 1])
+        s++;
+    return s;
+}
+
+void attn__right_sequence(attn__work *w, double param)
+{
+    const attn__question *a = w->given;
+
+    (void)param;
+    if (!a->cu_q)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        const int64_t s = sequence_of(a->cu_q, a->n_sequences, row.i);
+
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.visible[j] &= sequence_of(a->cu_k, a->n_sequences, j) == s;
+    }
+}
+
 void attn__right_hide(attn__work *w, double param)
 {
     const int64_t pairs = attn__count_pairs(&w->n);

@@ -71,17 +71,32 @@ static double scale_of(const attn__attempt *a, const attn__sizes *n)
                                 : 1 / sqrt((double)n->dim_qk);
 }
 
-/* Is it right with scores moved by `by`? */
-static bool stands(attn__exam *exam, attn__attempt *a,
-                   double (*shift)(int64_t i, double by), double by)
+/* Is it right with scores moved by `by`, with these options? */
+static bool stands_with(attn__exam *exam, attn__attempt *a,
+                        double (*shift)(int64_t i, double by), double by,
+                        uint32_t options)
 {
     const attn__sizes n = attn__sizes_general(a->interview);
-    attn__question *q = attn__aside(a, n, 0);
+    attn__question *q = attn__aside(a, n, options);
 
     if (!q)
         return true;
     shift_rows(q, a->interview->arena, scale_of(a, &n), shift, by);
     return !attn__put_aside(a, q) || attn__is_met(exam, a, q);
+}
+
+/* Alone, and unless hidden keys come back by themselves, with what hides keys:
+ * a tile may be all hidden. */
+static bool stands(attn__exam *exam, attn__attempt *a,
+                   double (*shift)(int64_t i, double by), double by)
+{
+    const uint32_t takes = a->leaks ? 0 : a->binding.takes;
+
+    return stands_with(exam, a, shift, by, 0) &&
+           (!(takes & ASK_CAUSAL) ||
+            stands_with(exam, a, shift, by, ASK_CAUSAL)) &&
+           (!(takes & ASK_MASK) ||
+            stands_with(exam, a, shift, by, ASK_MASK));
 }
 
 /* The first of these at which it fails, or 0. */
@@ -214,13 +229,58 @@ static bool breaks_down(const attn__question *q)
     return false;
 }
 
+/* Scores of by (j - p - 1/2): the nearest visible key is the best, at -by / 2,
+ * and hidden ones are above 0. By way of two channels. */
+static void part_causally(attn__question *q, attn__arena *arena, double scale,
+                          double by, const attn__work *w)
+{
+    const int64_t dim = q->n.dim_qk, n = q->n.len_k;
+    double *qs = attn__arena_doubles(arena, attn__count_q(&q->n));
+    double *ks = attn__arena_doubles(arena, attn__count_k(&q->n));
+
+    if (!qs || !ks || dim < 2)
+        return;
+    for (int64_t r = 0; r < attn__count_rows(&q->n); r++) {
+        const attn__pairs row = attn__row(w, r);
+
+        qs[r * dim] = by / scale;
+        qs[r * dim + 1] = -by * ((double)row.position + 0.5) / scale;
+    }
+    for (int64_t r = 0; r < q->n.batch * q->n.heads_kv * n; r++) {
+        ks[r * dim] = (double)(r % n);
+        ks[r * dim + 1] = 1;
+    }
+    q->q = qs;
+    q->k = ks;
+}
+
+/* The same for causality, asked or built in. */
+static bool leaks_causally(attn__exam *exam, attn__attempt *a, double by)
+{
+    const attn__sizes n = attn__sizes_general(a->interview);
+    attn__question *q =
+        attn__aside(a, n, a->binding.takes & ASK_CAUSAL);
+    attn__model right;
+
+    if (!q)
+        return false;
+    attn__model_init(&right);
+    attn__predict(&exam->work, &right, &a->meaning, q); /* for positions */
+    part_causally(q, a->interview->arena, scale_of(a, &n), by, &exam->work);
+    return attn__put_aside(a, q) && !attn__is_met(exam, a, q) &&
+           !breaks_down(q);
+}
+
 /* Does something hidden come through with scores this far apart? */
 static bool leaks(attn__exam *exam, attn__attempt *a, uint32_t option,
                   double by)
 {
     unsigned char visible[64];
-    attn__question *q = half_hidden(a, option, visible);
+    attn__question *q;
 
+    if (option == ASK_CAUSAL)
+        return leaks_causally(exam, a, by);
+    q = half_hidden(a, option, visible);
     if (!q)
         return false;
     part_scores(q, a->interview->arena, scale_of(a, &q->n), by, visible);
@@ -252,19 +312,24 @@ static double leak_size(attn__exam *exam, attn__attempt *a, uint32_t option)
 
 void attn__stress_sentinel(attn__exam *exam, attn__attempt *a)
 {
-    static const uint32_t options[] = {ASK_MASK, ASK_LENGTHS};
+    static const uint32_t options[] = {ASK_MASK, ASK_LENGTHS, ASK_CAUSAL};
     attn_report *r = exam->report;
 
-    for (int x = 0; x < 2; x++) {
+    for (int x = 0; x < 3; x++) {
+        const bool causal = options[x] == ASK_CAUSAL;
         double size;
         attn_finding *f;
 
-        if (!(a->binding.takes & options[x]) || a->binding.mask_adds ||
+        if (!(a->binding.takes & options[x]) &&
+            !(causal && a->meaning.always != ATTN_CAUSAL_NONE))
+            continue;
+        if ((options[x] == ASK_MASK && a->binding.mask_adds) ||
             exam->options.dtype == ATTN_F16)
             continue;
         size = leak_size(exam, a, options[x]);
         if (size == 0)
             continue;
+        a->leaks = true;
         f = size < 0.9e6 ? attn__add_fault(r, "mask-finite-sentinel", "")
                          : attn__add_limit(r, "mask-finite-sentinel", "");
         if (size < 0.9e6)

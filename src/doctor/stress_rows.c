@@ -37,6 +37,16 @@ static attn__question *with_empty_rows(attn__attempt *a)
         n.len_q = n.len_k + 2;
         q = attn__aside(a, n, takes & ASK_CAUSAL);
     }
+    if (!q && takes & ASK_LENGTHS) {
+        int64_t *lengths =
+            attn__arena_take(in->arena, n.batch, sizeof *lengths);
+
+        q = attn__aside(a, n, ASK_LENGTHS);
+        for (int64_t b = 1; lengths && b < n.batch; b++)
+            lengths[b] = n.len_k;
+        if (q)
+            q->lengths = lengths;
+    }
     return in->arena->failed ? NULL : q;
 }
 

@@ -62,6 +62,17 @@ attn__band attn__read_band(attn__attempt *a)
     return band;
 }
 
+bool attn__read_slopes(attn__attempt *a)
+{
+    const attn__question *q = reading(a, 9, true);
+    const double *p;
+
+    if (!q || q->n.len_q != 9)
+        return false;
+    p = q->answer + 8 * 9; /* the last row of the first head */
+    return p[8] > 0 && p[7] > 0 && fabs(p[7] / p[8] - 1) > 1e-6;
+}
+
 /* -------------------------------------------------------------- patterns */
 
 typedef struct ratio {

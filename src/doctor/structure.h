@@ -16,6 +16,9 @@ typedef struct attn__band {
 /* Read from questions with q = 0. */
 attn__band attn__read_band(attn__attempt *attempt);
 
+/* Without scores, do the weights of the last row differ? */
+bool attn__read_slopes(attn__attempt *attempt);
+
 /* A fault by the structure of its weights, or "unexplained" with a
  * description. */
 void attn__describe_structure(attn__exam *exam, attn__attempt *attempt);

@@ -268,6 +268,37 @@ void attn__length_rows(attn__work *w, double param)
     lengths(w, false, true, 0);
 }
 
+/* ------------------------------------------------------------- sequences */
+
+/* Boundaries other than the given ones: 0, only the first is used; 1, those
+ * of the keys for the queries too; 2, those of the queries for the keys. */
+void attn__sequence_boundaries(attn__work *w, double param)
+{
+    const attn__question *a = w->given;
+    attn__question other = *a;
+
+    if (!a->cu_q)
+        return;
+    other.n_sequences = param == 0 && a->n_sequences > 2 ? 2 : a->n_sequences;
+    other.cu_q = param == 1 ? a->cu_k : a->cu_q;
+    other.cu_k = param == 2 ? a->cu_q : a->cu_k;
+    w->given = &other;
+    attn__right_sequence(w, 0);
+    w->given = a;
+}
+
+/* Positions count through all sequences: causal by the packed index. */
+void attn__place_packed(attn__work *w, double param)
+{
+    const int64_t more = param > 0 ? w->n.len_k - w->n.len_q : 0;
+
+    if (!w->given->cu_q)
+        return;
+    for (int64_t i = 0; i < w->n.len_q; i++)
+        w->shift[i] = more;
+    attn__right_place(w, 0);
+}
+
 /* ------------------------------------------------- hiding, of everything */
 
 void attn__hide_after_softmax(attn__work *w, double param)

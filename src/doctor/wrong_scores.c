@@ -58,12 +58,14 @@ void attn__scale_power(attn__work *w, double param)
     w->scale = pow((double)w->n.dim_qk, param);
 }
 
-/* D rounded up to a multiple of param. */
+/* D rounded up to a multiple of param, or for 0 to a power of two. */
 void attn__scale_padded(attn__work *w, double param)
 {
-    const double dim = param * ceil((double)w->n.dim_qk / param);
+    const double dim = (double)w->n.dim_qk;
+    const double padded =
+        param > 0 ? param * ceil(dim / param) : exp2(ceil(log2(dim)));
 
-    w->scale = 1 / sqrt(dim);
+    w->scale = 1 / sqrt(padded);
 }
 
 void attn__scale_default(attn__work *w, double param)
@@ -320,4 +322,41 @@ void attn__alibi_scaled(attn__work *w, double param)
         return;
     ATTN__FOR_ROWS(w, row)
         alibi_of(w, &row, row.h, 1, w->scale);
+}
+
+/* Slopes of a table, whatever is wanted. 0: 2^(-8 (h + 1) / H); 1: the same
+ * from h = 0; 2: for the next lower power of two, and the odd ones of twice
+ * that; 3: 1 / 2^(h + 1); 4: 1 for every head. */
+void attn__alibi_table(attn__work *w, double param)
+{
+    const int64_t n = w->n.heads_q;
+
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        const double slope = attn__alibi_slope((int)param, row.h, n);
+
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] -= slope * fabs((double)(row.position - j));
+    }
+}
+
+double attn__alibi_slope(int table, int64_t h, int64_t heads)
+{
+    const double n = (double)heads, at = (double)h;
+    const double lower = exp2(floor(log2(n)));
+
+    switch (table) {
+    case 0:
+        return exp2(-8 * (at + 1) / n);
+    case 1:
+        return exp2(-8 * at / n);
+    case 2:
+        return at < lower ? exp2(-8 * (at + 1) / lower)
+                          : exp2(-4 * (2 * (at - lower) + 1) / lower);
+    case 3:
+        return exp2(-at - 1);
+    default:
+        return 1;
+    }
 }
