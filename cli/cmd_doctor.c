@@ -89,6 +89,13 @@ static int set_python(void *target, const char *name, const char *value)
     return CLI_GO;
 }
 
+static int set_signature(void *target, const char *name, const char *value)
+{
+    (void)name;
+    ((doctor *)target)->subject.signature = value;
+    return CLI_GO;
+}
+
 static int set_timeout(void *target, const char *name, const char *value)
 {
     return cli_number(name, value, &((doctor *)target)->subject.timeout);
@@ -109,6 +116,10 @@ static const cli_option table[] = {
     {"dtype", "=TYPE", "of the inputs: f64 (default), f32 or f16", set_dtype},
     {"seed", "=N", "of the inputs (default 0)", set_seed},
     {"timeout", "=SECONDS", "for one call (default 10)", set_timeout},
+    {"signature", "=WORDS",
+     "of a C symbol: 'q f32[n,d], k f32[m,d], v f32[m,e],\n"
+     "out f32[n,e], n int, m int, d int, e int'",
+     set_signature},
     {"python", "=PROGRAM", "the Python that runs it (default python3)",
      set_python},
     {"json", NULL, "the report as JSON", set_json},
@@ -116,8 +127,9 @@ static const cli_option table[] = {
 };
 
 static const char about[] =
-    "Calls the attention of FILE.py:FUNCTION on small questions and says\n"
-    "which attention it is and, if it is wrong, names the bug and the fix.\n"
+    "Calls the attention FILE.py:FUNCTION, or LIBRARY.so:SYMBOL, on small\n"
+    "questions and says which attention it is and, if it is wrong, names the\n"
+    "bug and the fix.\n"
     "Exit codes: 0 correct, 1 a fault, 3 undecided or unusable.\n";
 
 /* ----------------------------------------------------------------- report */
@@ -159,8 +171,9 @@ int cmd_doctor(int argc, char **argv)
     doctor d = {0};
     const cli_group group = {"Options:", table,
                              sizeof table / sizeof table[0], &d};
-    const cli_usage usage = {"attn doctor FILE.py:FUNCTION [OPTION]...", about,
-                             &group, 1};
+    const cli_usage usage = {
+        "attn doctor FILE.py:FUNCTION|LIBRARY.so:SYMBOL [OPTION]...", about,
+        &group, 1};
     attn_subject *subject;
     attn_diag diag;
     int n, code;

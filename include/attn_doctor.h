@@ -85,6 +85,7 @@ typedef struct attn_subject {
     const attn_parameter *parameters;
     int32_t n_parameters;
     const char *words; /* its documentation, for hints about shapes; or NULL */
+    attn_dtype dtype;  /* of the inputs that it wants; NONE = any */
     void *ctx;
     /* Call it with n values (parameters left out are not among them). `answer`
      * is zeroed; fill it. */
@@ -110,7 +111,8 @@ typedef struct attn_doctor_options {
     attn_kind kind;
     const char *layout; /* "bhsd", "bshd", "hsd", "shd", "sd", "bsd", "bsE",
                            "sE"; NULL = found by trying */
-    attn_dtype dtype;   /* of the inputs: F64, F32 or F16 */
+    attn_dtype dtype;   /* of the inputs: F64, F32 or F16; NONE = as the
+                           subject wants, else F64 */
     uint64_t seed;
     /* What it is meant to compute: "causal=bottom_right,window=2:0". "" means
      * the contract's defaults, NULL means identify. */

@@ -14,8 +14,8 @@ static const char *const kind_names[] = {
 
 void attn_doctor_options_init(attn_doctor_options *options)
 {
-    *options = (attn_doctor_options){
-        .size = sizeof *options, .dtype = ATTN_F64, .seconds = 4};
+    *options =
+        (attn_doctor_options){.size = sizeof *options, .seconds = 4};
 }
 
 static attn_status check(const attn_subject *s, const attn_doctor_options *o,
@@ -29,7 +29,7 @@ static attn_status check(const attn_subject *s, const attn_doctor_options *o,
                   ATTN_E_ARG, "layout",
                   "'%s' is none of bhsd, bshd, hsd, shd, sd, bsd, bse, se",
                   o->layout);
-    ATTN__REQUIRE(o->dtype == ATTN_F64 || o->dtype == ATTN_F32 ||
+    ATTN__REQUIRE(o->dtype == ATTN_NONE || o->dtype == ATTN_F64 || o->dtype == ATTN_F32 ||
                       o->dtype == ATTN_F16,
                   diag, ATTN_E_DTYPE, "dtype", "%s: f64, f32 or f16",
                   attn_dtype_name(o->dtype));
@@ -81,6 +81,11 @@ attn_status attn_doctor_examine(const attn_subject *subject,
     ATTN__TRY(check(subject, options, diag));
     exam.kind =
         options->kind ? options->kind : attn__guess_kind(subject);
+    if (exam.options.dtype == ATTN_NONE)
+        exam.options.dtype = subject->dtype == ATTN_F32 ||
+                                     subject->dtype == ATTN_F16
+                                 ? subject->dtype
+                                 : ATTN_F64;
     if (exam.options.seconds <= 0)
         exam.options.seconds = 4;
     status = open_exam(&exam, diag);

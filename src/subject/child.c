@@ -60,6 +60,30 @@ bool attn__child_start(attn__child *child, char *const argv[])
     return true;
 }
 
+bool attn__child_fork(attn__child *child)
+{
+    int ends[2];
+
+    *child = (attn__child){.link = -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        return false;
+    child->pid = fork();
+    child->link = ends[child->pid == 0];
+    close(ends[child->pid != 0]);
+    if (child->pid < 0) {
+        close(child->link);
+        *child = (attn__child){.link = -1};
+        return false;
+    }
+    return true;
+}
+
+/* Without what the host has registered for its own end. */
+void attn__child_leave(void)
+{
+    kill(getpid(), SIGKILL);
+}
+
 static void say_end(int status, char *message, size_t size)
 {
     if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)

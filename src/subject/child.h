@@ -18,6 +18,10 @@ typedef struct attn__child {
 
 /* Run argv[0] (found in PATH) with the socket as its fds 0 and 1. */
 bool attn__child_start(attn__child *child, char *const argv[]);
+/* A copy of this process at the other end: child->pid is 0 in the copy, whose
+ * link is open and which ends with attn__child_leave. */
+bool attn__child_fork(attn__child *child);
+void attn__child_leave(void);
 /* Kill it, if it is there, and forget it. `message` (size) may be NULL; it
  * receives how it had ended, if it had. */
 void attn__child_end(attn__child *child, char *message, size_t size);

@@ -32,6 +32,8 @@ static attn_status open_by_suffix(const char *what,
                   "'%s': FILE.py:FUNCTION or LIBRARY.so:SYMBOL", what);
     if (ends_with(what, at, ".py"))
         return attn__open_python(what, at, options, opened, diag);
+    if (ends_with(what, at, ".so"))
+        return attn__open_library(what, at, options, opened, diag);
     return attn__fail(diag, ATTN_E_ARG, "subject",
                       "'%s': the file must end in .py or .so", what);
 }

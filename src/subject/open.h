@@ -17,5 +17,8 @@ typedef struct attn__opened {
 attn_status attn__open_python(const char *what, size_t colon,
                               const attn_subject_options *options,
                               attn__opened *opened, attn_diag *diag);
+attn_status attn__open_library(const char *what, size_t colon,
+                               const attn_subject_options *options,
+                               attn__opened *opened, attn_diag *diag);
 
 #endif

@@ -147,3 +147,42 @@ attn_outcome attn__decode_answer(attn__message *m, attn_answer *a)
              "its answer does not follow the protocol");
     return ATTN_CRASHED;
 }
+
+/* -------------------------------------------------------------- converse */
+
+static attn_outcome exchange(attn__child *child, attn__message *call,
+                             double timeout, attn_answer *answer)
+{
+    attn__message m = {0};
+    attn_outcome outcome = attn__child_send(child, call, timeout);
+
+    if (outcome == ATTN_ANSWERED)
+        outcome = attn__child_receive(child, &m, timeout);
+    if (outcome == ATTN_ANSWERED)
+        outcome = attn__decode_answer(&m, answer);
+    attn__message_free(&m);
+    return outcome;
+}
+
+attn_outcome attn__converse(attn__child *child, const attn_value *values,
+                            int32_t n, double timeout, int *ends,
+                            attn_answer *answer)
+{
+    const size_t size = sizeof answer->message;
+    attn__message call;
+    attn_outcome outcome;
+
+    if (!attn__encode_call(&call, values, n))
+        return ATTN_LOST;
+    outcome = exchange(child, &call, timeout, answer);
+    attn__message_free(&call);
+    if (outcome == ATTN_TIMED_OUT)
+        snprintf(answer->message, size, "no answer within %g s", timeout);
+    if (outcome == ATTN_CRASHED || outcome == ATTN_TIMED_OUT) {
+        ++*ends;
+        attn__child_end(child,
+                        outcome == ATTN_CRASHED ? answer->message : NULL,
+                        size);
+    }
+    return outcome;
+}

@@ -29,4 +29,10 @@ bool attn__encode_call(attn__message *message, const attn_value *values,
 /* Read an answer; what does not follow the protocol is CRASHED. */
 attn_outcome attn__decode_answer(attn__message *message, attn_answer *answer);
 
+/* Send a call and take its answer. A crash or a timeout ends the child, adds
+ * to *ends and says so in the answer's message. */
+attn_outcome attn__converse(attn__child *child, const attn_value *values,
+                            int32_t n, double timeout, int *ends,
+                            attn_answer *answer);
+
 #endif

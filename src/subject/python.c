@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A Python function as a subject: `python3 -c child.py FILE FUNCTION`. After
- * a crash or a timeout the next call starts a new child; after three the
+ * a crash or a timeout the next call starts a new child; after two the
  * subject is lost. */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #include "subject/child_py.h"
 
-enum { MOST_PARAMETERS = 64, MOST_ENDS = 3 };
+enum { MOST_PARAMETERS = 64, MOST_ENDS = 2 };
 
 typedef struct python {
     attn_subject subject;
@@ -85,27 +85,10 @@ static bool start(python *p, char *message, size_t size)
 
 /* ------------------------------------------------------------------ call */
 
-static attn_outcome converse(python *p, attn__message *call,
-                             attn_answer *answer)
-{
-    attn__message m = {0};
-    attn_outcome outcome =
-        attn__child_send(&p->child, call, p->timeout);
-
-    if (outcome == ATTN_ANSWERED)
-        outcome = attn__child_receive(&p->child, &m, p->timeout);
-    if (outcome == ATTN_ANSWERED)
-        outcome = attn__decode_answer(&m, answer);
-    attn__message_free(&m);
-    return outcome;
-}
-
 static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
                          attn_answer *answer)
 {
     python *p = ctx;
-    attn__message m;
-    attn_outcome outcome;
 
     if (p->ends >= MOST_ENDS) {
         snprintf(answer->message, sizeof answer->message,
@@ -115,20 +98,7 @@ static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
     if (p->child.pid <= 0 &&
         !start(p, answer->message, sizeof answer->message))
         return ATTN_LOST;
-    if (!attn__encode_call(&m, values, n))
-        return ATTN_LOST;
-    outcome = converse(p, &m, answer);
-    attn__message_free(&m);
-    if (outcome == ATTN_CRASHED || outcome == ATTN_TIMED_OUT) {
-        p->ends++;
-        if (outcome == ATTN_TIMED_OUT)
-            snprintf(answer->message, sizeof answer->message,
-                     "no answer within %g s", p->timeout);
-        attn__child_end(&p->child,
-                        outcome == ATTN_CRASHED ? answer->message : NULL,
-                        sizeof answer->message);
-    }
-    return outcome;
+    return attn__converse(&p->child, values, n, p->timeout, &p->ends, answer);
 }
 
 /* ------------------------------------------------------------ open, close */

@@ -23,12 +23,24 @@ def animals(words):
         if not name.startswith("zoo_") or not name.endswith(".py"):
             continue
         module = importlib.import_module(name[:-3])
+        source = getattr(module, "SOURCE", None)
         for row in module.ZOO:
             function, wanted = row[0], row[1]
             options = row[2] if len(row) > 2 else []
             label = name[4:-3] + ":" + function
             if not words or any(w in label or w in wanted for w in words):
-                yield name, function, wanted, options
+                yield (library_of(source) if source else name, function,
+                       wanted, options)
+
+
+def library_of(source, built={}):
+    """The shared library of a C file, built once a run."""
+    if source not in built:
+        folder = tempfile.mkdtemp()
+        built[source] = os.path.join(folder, source[:-2] + ".so")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", built[source],
+                        os.path.join(HERE, source), "-lm"], check=True)
+    return built[source]
 
 
 def examine(attn, animal):
