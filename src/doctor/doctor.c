@@ -29,8 +29,8 @@ static attn_status check(const attn_subject *s, const attn_doctor_options *o,
                   ATTN_E_ARG, "layout",
                   "'%s' is none of bhsd, bshd, hsd, shd, sd, bsd, bse, se",
                   o->layout);
-    ATTN__REQUIRE(o->dtype == ATTN_NONE || o->dtype == ATTN_F64 || o->dtype == ATTN_F32 ||
-                      o->dtype == ATTN_F16,
+    ATTN__REQUIRE(o->dtype == ATTN_NONE || o->dtype == ATTN_F64 ||
+                      o->dtype == ATTN_F32 || o->dtype == ATTN_F16,
                   diag, ATTN_E_DTYPE, "dtype", "%s: f64, f32 or f16",
                   attn_dtype_name(o->dtype));
     ATTN__REQUIRE(s->n_parameters >= 0 &&

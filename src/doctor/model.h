@@ -165,9 +165,9 @@ void attn__exchange(attn__work *w, int axes);
 attn__step attn__right_project, attn__right_split, attn__right_map,
     attn__right_scale, attn__right_dot, attn__right_cap, attn__right_bias,
     attn__right_alibi, attn__right_place, attn__right_causal,
-    attn__right_window, attn__right_mask, attn__right_length, attn__right_sequence,
-    attn__right_hide,
-    attn__right_softmax, attn__right_mass, attn__right_weigh,
+    attn__right_window, attn__right_mask, attn__right_length,
+    attn__right_sequence, attn__right_hide, attn__right_softmax,
+    attn__right_mass, attn__right_weigh,
     attn__right_output, attn__right_finish, attn__right_dv, attn__right_dp,
     attn__right_ds, attn__right_dq, attn__right_dk, attn__nothing;
 
