@@ -72,9 +72,13 @@ static inline key_block keys_clip(const key_block *block,
     const int64_t j0 = attn__max_i64(block->j0, tile->any.lo);
     const int64_t j1 = attn__min_i64(block->j0 + block->n, tile->any.hi);
     const int64_t skip = j0 - block->j0;
-    key_block part = {j0, j1 - j0, block->k + skip * block->k_row, NULL,
-                      block->k_row, block->v_row};
+    key_block part = *block;
 
+    part.j0 = j0;
+    part.n = j1 - j0;
+    if (part.n <= 0)
+        return part; /* nothing seen: skip may be anything */
+    part.k = block->k + skip * block->k_row;
     if (block->v)
         part.v = block->v + skip * block->v_row;
     return part;
