@@ -2,8 +2,10 @@
  *
  * attn doctor: examine somebody's attention and name its bug. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "attn_io.h"
 #include "attn_subject.h"
 #include "cli.h"
 #include "words.h"
@@ -11,6 +13,7 @@
 typedef struct doctor {
     attn_doctor_options options;
     attn_subject_options subject;
+    const char *dump, *command;
     bool json, list;
 } doctor;
 
@@ -96,6 +99,20 @@ static int set_signature(void *target, const char *name, const char *value)
     return CLI_GO;
 }
 
+static int set_dump(void *target, const char *name, const char *value)
+{
+    (void)name;
+    ((doctor *)target)->dump = value;
+    return CLI_GO;
+}
+
+static int set_exec(void *target, const char *name, const char *value)
+{
+    (void)name;
+    ((doctor *)target)->command = value;
+    return CLI_GO;
+}
+
 static int set_timeout(void *target, const char *name, const char *value)
 {
     return cli_number(name, value, &((doctor *)target)->subject.timeout);
@@ -116,9 +133,14 @@ static const cli_option table[] = {
     {"dtype", "=TYPE", "of the inputs: f64 (default), f32 or f16", set_dtype},
     {"seed", "=N", "of the inputs (default 0)", set_seed},
     {"timeout", "=SECONDS", "for one call (default 10)", set_timeout},
+    {"dump", "=FILE.npz", "examine one case: q k v o, or do dq dk dv",
+     set_dump},
+    {"exec", "=COMMAND", "examine a command, as in './prog {in} {out}'",
+     set_exec},
     {"signature", "=WORDS",
      "of a C symbol: 'q f32[n,d], k f32[m,d], v f32[m,e],\n"
-     "out f32[n,e], n int, m int, d int, e int'",
+     "out f32[n,e], n int, m int, d int, e int';\n"
+     "of a command: the names of its inputs",
      set_signature},
     {"python", "=PROGRAM", "the Python that runs it (default python3)",
      set_python},
@@ -151,18 +173,98 @@ static int code_of(attn_verdict verdict)
                                            : CLI_INPUT;
 }
 
+static int show(const doctor *d, attn_report *report)
+{
+    const int code = code_of(attn_report_verdict(report));
+
+    fputs(d->json ? attn_report_json(report) : attn_report_text(report),
+          stdout);
+    attn_report_free(report);
+    return code;
+}
+
 static int examine(const doctor *d, const attn_subject *subject)
 {
     attn_report *report;
     attn_diag diag;
-    int code;
 
     if (attn_doctor_examine(subject, &d->options, &report, &diag) != ATTN_OK)
         return cli_refused(&diag);
-    fputs(d->json ? attn_report_json(report) : attn_report_text(report),
-          stdout);
-    code = code_of(attn_report_verdict(report));
-    attn_report_free(report);
+    return show(d, report);
+}
+
+/* ------------------------------------------------------------------- dump */
+
+/* The arrays of numbers that a file holds; at most 64. */
+enum { MOST_ARRAYS = 64 };
+
+static int examine_arrays(const doctor *d, const attn_array *arrays, int n)
+{
+    attn_dump_array list[MOST_ARRAYS];
+    attn_report *report;
+    attn_diag diag;
+    int count = 0;
+
+    for (int x = 0; x < n; x++) {
+        const attn_array *a = &arrays[x];
+
+        if (a->dtype == ATTN_NONE || a->rank > 4)
+            continue;
+        list[count++] = (attn_dump_array){
+            .name = a->name,
+            .tensor = attn_in_dense(a->data, a->dtype, a->rank, a->shape)};
+    }
+    if (attn_doctor_examine_dump(d->dump, list, count, &d->options, &report,
+                                 &diag) != ATTN_OK)
+        return cli_refused(&diag);
+    return show(d, report);
+}
+
+static int examine_dump(const doctor *d)
+{
+    attn_array arrays[MOST_ARRAYS];
+    attn_file *file;
+    attn_diag diag;
+    int64_t count;
+    int n = 0, code = CLI_GO;
+
+    if (attn_file_open(d->dump, &file, &diag) != ATTN_OK)
+        return cli_file_refused(d->dump, &diag);
+    count = attn_file_count(file);
+    for (int64_t x = 0; x < count && n < MOST_ARRAYS && code == CLI_GO; x++) {
+        if (attn_file_entry(file, x)->status != ATTN_OK)
+            continue;
+        if (attn_file_load(file, x, &arrays[n], &diag) == ATTN_OK)
+            n++;
+        else
+            code = cli_file_refused(d->dump, &diag);
+    }
+    attn_file_close(file);
+    if (code == CLI_GO)
+        code = examine_arrays(d, arrays, n);
+    while (n > 0)
+        attn_array_free(&arrays[--n]);
+    return code;
+}
+
+static int examine_subject(const doctor *d, const char *what)
+{
+    attn_subject_options options = d->subject;
+    const char *folder = getenv("TMPDIR");
+    attn_subject *subject;
+    attn_diag diag;
+    attn_status status;
+    int code;
+
+    options.scratch = folder && *folder ? folder : "/tmp";
+    status = d->command
+                 ? attn_subject_open_command(d->command, &options, &subject,
+                                             &diag)
+                 : attn_subject_open(what, &options, &subject, &diag);
+    if (status != ATTN_OK)
+        return cli_refused(&diag);
+    code = examine(d, subject);
+    attn_subject_close(subject);
     return code;
 }
 
@@ -174,8 +276,6 @@ int cmd_doctor(int argc, char **argv)
     const cli_usage usage = {
         "attn doctor FILE.py:FUNCTION|LIBRARY.so:SYMBOL [OPTION]...", about,
         &group, 1};
-    attn_subject *subject;
-    attn_diag diag;
     int n, code;
 
     attn_doctor_options_init(&d.options);
@@ -185,11 +285,8 @@ int cmd_doctor(int argc, char **argv)
         return code;
     if (d.list)
         return list_faults();
-    if (n != 1)
-        return cli_fail(CLI_USAGE, "one subject, as in mine.py:attention");
-    if (attn_subject_open(argv[0], &d.subject, &subject, &diag) != ATTN_OK)
-        return cli_refused(&diag);
-    code = examine(&d, subject);
-    attn_subject_close(subject);
-    return code;
+    if (n + (d.dump != NULL) + (d.command != NULL) != 1)
+        return cli_fail(CLI_USAGE, "one subject: FILE.py:FUNCTION, "
+                                   "LIBRARY.so:SYMBOL, --dump or --exec");
+    return d.dump ? examine_dump(&d) : examine_subject(&d, argv[0]);
 }

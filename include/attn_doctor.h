@@ -133,6 +133,21 @@ ATTN_API attn_status attn_doctor_examine(const attn_subject *subject,
                                          attn_diag *diag);
 ATTN_API void attn_report_free(attn_report *report);
 
+/* One array of a dump: of one case, what went in and what came out. */
+typedef struct attn_dump_array {
+    const char *name;
+    attn_input tensor;
+} attn_dump_array;
+
+/* Examine a dump: q, k, v and o [weights, lse], or do, dq, dk, dv [o], with
+ * [mask, bias, scale, softcap, sinks, alibi_slopes, k_lengths]; other arrays
+ * are ignored. `name` is for the report. What one case cannot show is said;
+ * the verdict is UNDECIDED where that is what was expected. */
+ATTN_API attn_status attn_doctor_examine_dump(
+    const char *name, const attn_dump_array *arrays, int32_t n,
+    const attn_doctor_options *options, attn_report **report,
+    attn_diag *diag);
+
 /* ---------------------------------------------------------------- report */
 
 typedef enum attn_verdict {

@@ -16,7 +16,9 @@ extern "C" {
 typedef struct attn_subject_options {
     uint32_t size;         /* sizeof(attn_subject_options) */
     const char *python;    /* the interpreter; NULL = "python3" */
-    const char *signature; /* of a C symbol: "q f32[n,d], ..., n int" */
+    const char *signature; /* of a C symbol: "q f32[n,d], ..., n int"; of a
+                              command: the names of its inputs, "q, k, v" */
+    const char *scratch;   /* where a command's files go; NULL = "." */
     double timeout;        /* seconds for one call; 0 = 10 */
 } attn_subject_options;
 
@@ -29,6 +31,10 @@ ATTN_API attn_status attn_subject_open(const char *what,
                                        const attn_subject_options *options,
                                        attn_subject **subject,
                                        attn_diag *diag);
+/* A command that reads the .npz file {in} and writes the .npz file {out}. */
+ATTN_API attn_status attn_subject_open_command(
+    const char *command, const attn_subject_options *options,
+    attn_subject **subject, attn_diag *diag);
 /* Ends the child. */
 ATTN_API void attn_subject_close(attn_subject *subject);
 

@@ -16,7 +16,7 @@ static const char *const role_names[ROLE_N] = {
 };
 
 /* " name ": lower case, no underscores, between spaces. */
-static void normalise(const char *name, char *word, size_t size)
+void attn__normalise(const char *name, char *word, size_t size)
 {
     size_t n = 0;
 
@@ -45,7 +45,7 @@ static attn__role role_of(const char *name, attn_kind kind)
 {
     char word[64];
 
-    normalise(name, word, sizeof word);
+    attn__normalise(name, word, sizeof word);
     for (int x = 0; x < 6 && needed[kind][x] != ROLE_UNKNOWN; x++) {
         if (strstr(role_names[needed[kind][x]], word))
             return needed[kind][x];

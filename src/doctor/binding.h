@@ -69,6 +69,8 @@ typedef struct attn__binding {
     double seconds; /* spent in calls */
 } attn__binding;
 
+/* " name ": lower case, no underscores, between spaces; cut to fit. */
+void attn__normalise(const char *name, char *word, size_t size);
 /* Roles by name; positions for what no name tells. */
 void attn__bind(attn__binding *binding, const attn_subject *subject,
                 attn_kind kind);

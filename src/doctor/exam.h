@@ -41,8 +41,30 @@ typedef struct attn__exam {
     attn__expect expect;
     attn__arena arena;
     attn__work work;
+    int64_t most_pairs, most_elements; /* that work has room for */
     attn_report *report;
 } attn__exam;
+
+/* A dump that is examined. */
+typedef struct attn__dump {
+    attn__exam *exam;
+    const attn_dump_array *arrays;
+    int32_t n;
+} attn__dump;
+
+/* The first array with one of these names (" q query "), or NULL. */
+const attn_input *attn__dump_find(const attn__dump *dump, const char *names);
+int64_t attn__dump_count(const attn_input *array);
+/* Its elements in row-major order. */
+double *attn__dump_numbers(const attn__dump *dump, const attn_input *array);
+/* (batch, heads, len, dim) in a layout; false if it has another rank. */
+bool attn__dump_sizes(const attn_input *array, attn__layout layout,
+                      int64_t n[4]);
+/* The elements in that order, if the sizes are as wanted; else NULL. */
+double *attn__dump_arranged(const attn__dump *dump, const attn_input *array,
+                            attn__layout layout, const int64_t wanted[4]);
+double *attn__dump_named(const attn__dump *dump, const char *names,
+                         attn__layout layout, const int64_t wanted[4]);
 
 /* How to call: the layout, and what else binding.h leaves open. */
 typedef struct attn__way {
@@ -68,7 +90,12 @@ void attn__examine_softmax(attn__exam *exam);
 void attn__examine_merge(attn__exam *exam);
 void attn__examine_rope(attn__exam *exam);
 
-/* Report what an attempt found. */
+void attn__examine_dump(attn__exam *exam, const attn_dump_array *arrays,
+                        int32_t n);
+
+/* Report what an attempt found, and stress what is right. */
 void attn__report_attempt(attn__exam *exam, attn__attempt *attempt);
+/* The first part alone, from answers that are there. */
+void attn__report_answers(attn__exam *exam, attn__attempt *attempt);
 
 #endif

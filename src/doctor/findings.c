@@ -87,7 +87,7 @@ static void report_named(attn__exam *exam, const attn__attempt *a)
         attn_finding *f =
             attn__add_fault(r, x->wrong[h]->fault, x->wrong[h]->detail);
 
-        f->where = exam->kind == ATTN_KIND_BACKWARD ? "backward" : "forward";
+        f->where = a->interview->backward ? "backward" : "forward";
         f->evidence = attn__arena_text(
             &r->arena,
             "%s; with %s the prediction meets every answer to rounding%s",
@@ -108,7 +108,10 @@ static void report_unexplained(attn__exam *exam, attn__attempt *a)
     if (attn__explain_by_memory(exam, a) ||
         attn__explain_by_broadcast(exam, a))
         return;
-    attn__describe_structure(exam, a);
+    if (exam->subject->call)
+        attn__describe_structure(exam, a);
+    else
+        attn__add_fault(r, "unexplained", "");
     for (int32_t x = 0; x < r->n_faults && q; x++) {
         attn_finding *f = &r->faults[x];
 
@@ -201,19 +204,10 @@ static void report_silent(attn__exam *exam, const attn__attempt *a)
                                      : "no call was answered");
 }
 
-void attn__report_attempt(attn__exam *exam, attn__attempt *a)
+void attn__report_answers(attn__exam *exam, attn__attempt *a)
 {
     attn_report *r = exam->report;
 
-    r->seconds = a->binding.seconds;
-    if (a->state == STATE_SILENT) {
-        report_silent(exam, a);
-        return;
-    }
-    if (a->conduct != CONDUCT_FINE) {
-        report_conduct(exam, a);
-        return;
-    }
     if (a->state == STATE_NAMED)
         report_named(exam, a);
     else if (a->state == STATE_UNEXPLAINED)
@@ -224,16 +218,35 @@ void attn__report_attempt(attn__exam *exam, attn__attempt *a)
         exam->options.dtype == ATTN_F64)
         attn__add_limit(r, "dtype-downgraded", "")->evidence =
             "right to float32 accuracy only, on float64 inputs";
-    if (a->state == STATE_RIGHT && exam->kind == ATTN_KIND_ATTENTION) {
-        attn__stress_sentinel(exam, a);
-        attn__stress_shift(exam, a);
-        attn__stress_empty_rows(exam, a);
-        attn__stress_hidden_nan(exam, a);
-        attn__stress_sums(exam, a);
-        attn__check_views(exam, a);
-        attn__check_further(exam, a);
-    }
-    if (!a->binding.appends)
-        attn__check_mutation(exam, a);
     report_facts(exam, a);
+}
+
+static void stress(attn__exam *exam, attn__attempt *a)
+{
+    attn__stress_sentinel(exam, a);
+    attn__stress_shift(exam, a);
+    attn__stress_empty_rows(exam, a);
+    attn__stress_hidden_nan(exam, a);
+    attn__stress_sums(exam, a);
+    attn__check_views(exam, a);
+    attn__check_further(exam, a);
+}
+
+void attn__report_attempt(attn__exam *exam, attn__attempt *a)
+{
+    attn_report *r = exam->report;
+
+    if (a->state == STATE_SILENT)
+        report_silent(exam, a);
+    else if (a->conduct != CONDUCT_FINE)
+        report_conduct(exam, a);
+    else
+        attn__report_answers(exam, a);
+    if (a->state == STATE_RIGHT && exam->kind == ATTN_KIND_ATTENTION)
+        stress(exam, a);
+    if (a->state != STATE_SILENT && a->conduct == CONDUCT_FINE &&
+        !a->binding.appends)
+        attn__check_mutation(exam, a);
+    r->seconds += a->binding.seconds;
+    r->calls += a->binding.calls;
 }
