@@ -13,7 +13,7 @@
 typedef struct doctor {
     attn_doctor_options options;
     attn_subject_options subject;
-    const char *dump, *command;
+    const char *dump, *command, *demo;
     bool json, list;
 } doctor;
 
@@ -113,6 +113,13 @@ static int set_exec(void *target, const char *name, const char *value)
     return CLI_GO;
 }
 
+static int set_demo(void *target, const char *name, const char *value)
+{
+    (void)name;
+    ((doctor *)target)->demo = value;
+    return CLI_GO;
+}
+
 static int set_timeout(void *target, const char *name, const char *value)
 {
     return cli_number(name, value, &((doctor *)target)->subject.timeout);
@@ -145,6 +152,7 @@ static const cli_option table[] = {
     {"python", "=PROGRAM", "the Python that runs it (default python3)",
      set_python},
     {"json", NULL, "the report as JSON", set_json},
+    {"demo", "=FAULT", "make that bug, and show what is said", set_demo},
     {"list", NULL, "list the faults that it knows", set_list},
 };
 
@@ -268,6 +276,19 @@ static int examine_subject(const doctor *d, const char *what)
     return code;
 }
 
+static int examine_demo(const doctor *d)
+{
+    attn_subject *subject;
+    attn_diag diag;
+    int code;
+
+    if (attn_doctor_demo(d->demo, &subject, &diag) != ATTN_OK)
+        return cli_refused(&diag);
+    code = examine(d, subject);
+    attn_doctor_demo_free(subject);
+    return code;
+}
+
 int cmd_doctor(int argc, char **argv)
 {
     doctor d = {0};
@@ -285,8 +306,10 @@ int cmd_doctor(int argc, char **argv)
         return code;
     if (d.list)
         return list_faults();
-    if (n + (d.dump != NULL) + (d.command != NULL) != 1)
+    if (n + !!d.dump + !!d.command + !!d.demo != 1)
         return cli_fail(CLI_USAGE, "one subject: FILE.py:FUNCTION, "
                                    "LIBRARY.so:SYMBOL, --dump or --exec");
+    if (d.demo)
+        return examine_demo(&d);
     return d.dump ? examine_dump(&d) : examine_subject(&d, argv[0]);
 }

@@ -192,6 +192,14 @@ typedef struct attn_fault_entry {
 ATTN_API int32_t attn_doctor_n_entries(void);
 ATTN_API const attn_fault_entry *attn_doctor_entry(int32_t index);
 
+/* A subject attention(q, k, v, ...) that has this bug, or with NULL none, to
+ * see what the doctor says. E_ARG if it is a bug of something else. To be
+ * freed with attn_doctor_demo_free. */
+ATTN_API attn_status attn_doctor_demo(const char *fault,
+                                      attn_subject **subject,
+                                      attn_diag *diag);
+ATTN_API void attn_doctor_demo_free(attn_subject *subject);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,6 +25,7 @@ typedef struct attn__attempt {
     attn__explanation explanation;
     attn__tier tier;
     bool plain_right;     /* without options it is right */
+    bool by_memory;       /* named: it keeps state */
     bool has_band;        /* a window that is always there, read out */
     int64_t band[2];
     bool has_slopes;      /* without scores, weights fall with distance */

@@ -83,6 +83,12 @@ static void report_named(attn__exam *exam, const attn__attempt *a)
     attn_report *r = exam->report;
 
     r->verdict = ATTN_VERDICT_FAULT;
+    if (a->by_memory) {
+        attn__add_fault(r, "state-kept", "")->evidence =
+            "wrong answers are right for the q, k, v or length of an earlier "
+            "call";
+        return;
+    }
     for (int h = 0; h < x->n; h++) {
         attn_finding *f =
             attn__add_fault(r, x->wrong[h]->fault, x->wrong[h]->detail);
@@ -105,8 +111,7 @@ static void report_unexplained(attn__exam *exam, attn__attempt *a)
     const char *off = q ? difference(exam, a, q) : "";
 
     r->verdict = ATTN_VERDICT_FAULT;
-    if (attn__explain_by_memory(exam, a) ||
-        attn__explain_by_broadcast(exam, a))
+    if (attn__explain_by_broadcast(exam, a))
         return;
     if (exam->subject->call)
         attn__describe_structure(exam, a);

@@ -16,9 +16,8 @@ typedef enum attn__conduct {
 
 attn__conduct attn__observe(attn__attempt *attempt);
 
-/* Are the answers that are wrong right for older q, k or v of the same sizes?
- * Then adds the fault. */
-bool attn__explain_by_memory(attn__exam *exam, const attn__attempt *attempt);
+/* Are the answers that are wrong right for older q, k, v or lengths? */
+bool attn__is_memory(attn__exam *exam, const attn__attempt *attempt);
 /* Are masks wrong only where some of their axes are broadcast? Then adds the
  * fault. */
 bool attn__explain_by_broadcast(attn__exam *exam,

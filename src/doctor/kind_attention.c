@@ -95,6 +95,25 @@ static void try_additive_mask(attn__exam *exam, attn__attempt *a)
     }
 }
 
+/* An explanation that another layout of the arrays would make needless. */
+static bool is_suspect(const attn__attempt *a)
+{
+    static const char *const ids[] = {"batch-first",
+                                      "heads-split-no-transpose",
+                                      "heads-merge-no-transpose",
+                                      "heads-dim-order"};
+
+    if (is_packed(a->binding.layout) || a->by_memory)
+        return false;
+    for (int x = 0; x < a->explanation.n; x++) {
+        for (size_t y = 0; y < sizeof ids / sizeof ids[0]; y++) {
+            if (strcmp(a->explanation.wrong[x]->fault, ids[y]) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 /* What the sizes of its questions may be. */
 static uint32_t possible_sizes(const attn__attempt *a)
 {
@@ -163,6 +182,13 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, attn__attempt *a)
     attn__judge(exam, a);
     if (a->state != STATE_RIGHT && exam->expect.identify)
         try_additive_mask(exam, a);
+    if ((a->state == STATE_UNEXPLAINED ||
+         (a->state == STATE_NAMED && is_suspect(a))) &&
+        attn__is_memory(exam, a)) {
+        a->state = STATE_NAMED;
+        a->by_memory = true;
+        a->explanation.n = 1;
+    }
     return true;
 }
 
@@ -184,8 +210,11 @@ static bool beats(const attn__attempt *a, const attn__attempt *b)
 
     if (b->state == STATE_SILENT)
         return a->state != STATE_SILENT;
-    if (a->state == STATE_NAMED && b->state == STATE_NAMED)
+    if (a->state == STATE_NAMED && b->state == STATE_NAMED) {
+        if (is_suspect(a) != is_suspect(b))
+            return is_suspect(b) && a->explanation.n <= b->explanation.n;
         return a->explanation.n < b->explanation.n && wider;
+    }
     if (a->state <= b->state)
         return false;
     if (b->state == STATE_UNEXPLAINED)

@@ -19,6 +19,12 @@ typedef struct attn__hypothesis {
 extern const attn__hypothesis attn__hypotheses[];
 extern const int attn__n_hypotheses;
 
+/* Can a subject attention(q, k, v, options) show it? */
+bool attn__can_show(const attn__hypothesis *hypothesis);
+/* Give a demo subject this wrong step, and no other. */
+void attn__demo_step(attn_subject *subject,
+                     const attn__hypothesis *hypothesis);
+
 /* How closely a prediction must be met: the unit roundoff of f64, f32, f16. */
 typedef enum attn__tier { TIER_F64, TIER_F32, TIER_F16, TIER_N } attn__tier;
 double attn__unit(attn__tier tier);
