@@ -33,15 +33,18 @@ double attn__median(double *values, size_t n)
 
 typedef double fma_loop(int64_t rounds);
 
-/* The loop of a level and width; NULL where this build or CPU has none. */
+/* The loop of a level and width, or of the best below it that is built; NULL
+ * where this CPU has none. */
 static fma_loop *loop_of(attn_isa isa, bool wide)
 {
     if (isa > attn_cpu_isa())
         return NULL;
-#if defined(__x86_64__)
-    if (isa == ATTN_ISA_AVX512 || isa == ATTN_ISA_AMX)
+#if ATTN__WITH_AVX512
+    if (isa >= ATTN_ISA_AVX512)
         return wide ? attn__fma_f64_avx512 : attn__fma_f32_avx512;
-    if (isa == ATTN_ISA_AVX2)
+#endif
+#if ATTN__WITH_AVX2
+    if (isa >= ATTN_ISA_AVX2)
         return wide ? attn__fma_f64_avx2 : attn__fma_f32_avx2;
 #endif
     return wide ? attn__fma_f64_scalar : attn__fma_f32_scalar;
