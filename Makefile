@@ -3,7 +3,8 @@
 # Meson builds; this only gives the usual words to it. Every target first runs
 # tools/setup, which installs what is missing and is quick when nothing is.
 
-.PHONY: all setup build demo check check-long check-peers bench lint clean
+.PHONY: all setup build install demo check check-long check-peers bench lint
+.PHONY: clean
 
 all: build
 
@@ -13,6 +14,13 @@ setup:
 build: setup
 	@test -f build/build.ninja || meson setup build
 	@ninja -C build
+
+# make install PREFIX=/usr DESTDIR=folder, as usual.
+PREFIX ?= /usr/local
+install: build
+	@meson configure build --prefix '$(PREFIX)'
+	@ninja -C build
+	@DESTDIR='$(DESTDIR)' meson install -C build --no-rebuild
 
 demo: build
 	build/attn explain samples/minilm.npz --head=1 --row=9

@@ -25,6 +25,13 @@ static void print_help(FILE *to)
           to);
 }
 
+/* The verbs as `attn VERB --words` has options, for completions. */
+static void print_words(void)
+{
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        printf("%s\t\t%s\n", verbs[i].name, verbs[i].help);
+}
+
 static int print_version(void)
 {
     const uint32_t v = attn_version();
@@ -62,6 +69,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_help(stdout);
+        return finish(CLI_OK);
+    }
+    if (strcmp(argv[1], "--words") == 0) {
+        print_words();
         return finish(CLI_OK);
     }
     if (strcmp(argv[1], "--version") == 0)

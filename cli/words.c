@@ -46,6 +46,22 @@ static void print_help(const cli_usage *usage)
     }
 }
 
+/* The same for completions: "--name", what its value looks like and its help,
+ * a line for each option, with tabs between. */
+static void print_words(const cli_usage *usage)
+{
+    for (size_t g = 0; g < usage->n_groups; g++)
+        for (size_t i = 0; i < usage->groups[g].n; i++) {
+            const cli_option *o = &usage->groups[g].options[i];
+
+            printf("%s%s\t%s\t", o->name[1] ? "--" : "-", o->name,
+                   o->value ? o->value : "");
+            for (const char *c = o->help; *c; c++)
+                putchar(*c == '\n' ? ' ' : *c);
+            putchar('\n');
+        }
+}
+
 /* ---------------------------------------------------------------- parsing */
 
 static const cli_option *find(const cli_usage *usage, const char *name,
@@ -146,6 +162,9 @@ int cli_parse(const cli_usage *usage, int argc, char **argv, int *n)
             options = false;
         } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
             print_help(usage);
+            code = CLI_OK;
+        } else if (strcmp(word, "--words") == 0) {
+            print_words(usage);
             code = CLI_OK;
         } else {
             code = take_option(usage, argc, argv, &i);

@@ -37,7 +37,8 @@ typedef struct cli_usage {
 
 /* Go through argv[1..]. Operands are moved to the front of argv, argv[0..] on
  * return, *n of them. "--name=X" and "--name X" are the same; the last one
- * given counts; "--" ends the options; --help prints and ends with CLI_OK. */
+ * given counts; "--" ends the options; --help prints and ends with CLI_OK, and
+ * so does --words, which is --help for the shells' completions. */
 int cli_parse(const cli_usage *usage, int argc, char **argv, int *n);
 
 /* The value of option `name` as a number, whole, or complain. */
