@@ -4,7 +4,7 @@
 # tools/setup, which installs what is missing and is quick when nothing is.
 
 .PHONY: all setup build install demo check check-long check-peers bench lint
-.PHONY: clean
+.PHONY: zoo clean
 
 all: build
 
@@ -40,6 +40,9 @@ bench: build
 
 check-peers: setup
 	@tools/check-peers
+
+zoo: build
+	@tests/zoo/run.py build/attn
 
 lint: build
 	@tools/lint

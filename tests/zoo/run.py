@@ -1,23 +1,50 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# run.py ATTN [WORD]...: let the doctor examine the zoo, print what it says
-# and the confusion matrix, and fail below the promised numbers.
+# run.py ATTN [--every N] [--update PAGE] [WORD]...: let the doctor examine the
+# zoo, print what it says and the confusion matrix, and fail below the promised
+# numbers. WORDs: only animals whose name or fault contains one. --every: only
+# each Nth of the others. --update: the matrix goes into a page, between
+# `<!-- zoo -->` and `<!-- /zoo -->`. Ends with `N passed, N failed`.
+import argparse
 import collections
 import concurrent.futures
 import importlib
 import json
 import os
+import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAMED_FIRST, PAIRS_NAMED, SECONDS = 0.95, 0.70, 5.0
+PLACE = re.compile(r"(?<=<!-- zoo -->\n).*?(?=<!-- /zoo -->)", re.S)
+
+Animal = collections.namedtuple("Animal", "subject label wanted options")
 
 
-def animals(words):
-    """(file, function, wanted, options) of every row."""
+# ------------------------------------------------------------------ animals
+
+class Libraries:
+    """Shared libraries of the C files, each built once."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.built = {}
+
+    def of(self, source):
+        if source not in self.built:
+            path = os.path.join(self.folder, source[:-2] + ".so")
+            subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", path,
+                            os.path.join(HERE, source), "-lm"], check=True)
+            self.built[source] = path
+        return self.built[source]
+
+
+def animals(libraries):
     sys.path.insert(0, HERE)
     for name in sorted(os.listdir(HERE)):
         if not name.startswith("zoo_") or not name.endswith(".py"):
@@ -26,31 +53,27 @@ def animals(words):
         source = getattr(module, "SOURCE", None)
         for row in module.ZOO:
             function, wanted = row[0], row[1]
-            options = row[2] if len(row) > 2 else []
-            label = name[4:-3] + ":" + function
-            if not words or any(w in label or w in wanted for w in words):
-                yield (library_of(source) if source else name, function,
-                       wanted, options)
+            yield Animal((libraries.of(source) if source else name) + ":" +
+                         function, name[4:-3] + ":" + function, wanted,
+                         row[2] if len(row) > 2 else [])
 
 
-def library_of(source, built={}):
-    """The shared library of a C file, built once a run."""
-    if source not in built:
-        folder = tempfile.mkdtemp()
-        built[source] = os.path.join(folder, source[:-2] + ".so")
-        subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", built[source],
-                        os.path.join(HERE, source), "-lm"], check=True)
-    return built[source]
+def chosen(found, words, every):
+    for n, animal in enumerate(found):
+        if words and not any(w in animal.label or w in animal.wanted
+                             for w in words):
+            continue
+        if n % every == 0:
+            yield animal
 
 
 def examine(attn, animal):
-    """(animal, report, seconds of this process, its child's included)"""
-    name, function, wanted, options = animal
+    """(animal, report, seconds of the doctor and its child)"""
     with tempfile.TemporaryFile("w+") as out, \
             tempfile.TemporaryFile("w+") as err:
-        run = subprocess.Popen(
-            [attn, "doctor", "%s:%s" % (name, function), "--json"] + options,
-            cwd=HERE, stdout=out, stderr=err)
+        run = subprocess.Popen([attn, "doctor", animal.subject, "--json",
+                                *animal.options], cwd=HERE, stdout=out,
+                               stderr=err)
         usage = os.wait4(run.pid, 0)[2]
         out.seek(0)
         err.seek(0)
@@ -62,94 +85,137 @@ def examine(attn, animal):
     return animal, report, usage.ru_utime + usage.ru_stime
 
 
+# -------------------------------------------------------------------- grade
+
+Grade = collections.namedtuple("Grade", "detected named both")
+
+
 def grade(wanted, report):
-    """(detected, named first, pair: both named)"""
+    """Whether it was found out, whether its bug came first, and of a pair
+    whether both were named (else None)."""
     verdict = report["verdict"]
     ids = [f["id"] for f in report["faults"]]
     if wanted in ("correct", "unusable"):
-        return verdict == wanted, verdict == wanted, None
-    detected = verdict == "fault"
-    if " + " in wanted:
-        both = [set(part.split("|")) for part in wanted.split(" + ")]
-        named = all(any(i in part for i in ids) for part in both)
-        return detected, bool(ids) and any(ids[0] in p for p in both), named
-    return detected, bool(ids) and ids[0] in wanted.split("|"), None
+        return Grade(verdict == wanted, verdict == wanted, None)
+    parts = [set(part.split("|")) for part in wanted.split(" + ")]
+    first = bool(ids) and any(ids[0] in part for part in parts)
+    both = all(any(i in part for i in ids) for part in parts)
+    return Grade(verdict == "fault", first, both if len(parts) > 1 else None)
 
 
 class Tally:
+    """What was seen, and whether that is enough."""
+
     def __init__(self):
-        self.wrong = self.detected = self.named = 0
-        self.right = self.alarms = 0
-        self.pairs = self.both = 0
-        self.unusable = self.unusable_seen = 0
+        self.graded = []
         self.slow = []
-        self.matrix = collections.Counter()
 
     def add(self, animal, report, seconds):
-        wanted = animal[2]
-        detected, named, both = grade(wanted, report)
+        g = grade(animal.wanted, report)
+        said = report["faults"][0]["id"] \
+            if report["verdict"] == "fault" and report["faults"] \
+            else report["verdict"]
+        self.graded.append((animal.wanted, said, g))
         if seconds > SECONDS:
-            self.slow.append((animal, seconds))
-        first = report["faults"][0]["id"] if report["faults"] else "-"
-        if wanted == "correct":
-            self.right += 1
-            self.alarms += not detected
-        elif wanted == "unusable":
-            self.unusable += 1
-            self.unusable_seen += detected
-        elif both is not None:
-            self.pairs += 1
-            self.both += both
-            self.wrong += 1
-            self.detected += detected
-            self.named += named
-        else:
-            self.wrong += 1
-            self.detected += detected
-            self.named += named
-        key = first if report["verdict"] == "fault" else report["verdict"]
-        self.matrix[wanted, key] += 1
-        return detected and named and both is not False
+            self.slow.append((animal.label, seconds))
+        return g.detected and g.named and g.both is not False
+
+    def of(self, *kinds):
+        """The grades of right, unusable, single or pair animals."""
+        def kind(wanted):
+            return wanted if wanted in ("correct", "unusable") else \
+                "pair" if " + " in wanted else "single"
+        return [g for wanted, _, g in self.graded if kind(wanted) in kinds]
 
     def ok(self):
-        return (self.detected == self.wrong and self.alarms == 0
-                and self.unusable_seen == self.unusable
-                and self.named >= NAMED_FIRST * self.wrong
-                and self.both >= PAIRS_NAMED * self.pairs)
+        wrong, pairs = self.of("single", "pair"), self.of("pair")
+        return (all(g.detected for g in self.of("single", "pair", "correct",
+                                                "unusable"))
+                and sum(g.named for g in wrong) >= NAMED_FIRST * len(wrong)
+                and sum(g.both for g in pairs) >= PAIRS_NAMED * len(pairs)
+                and not self.slow)
 
-    def show(self):
-        print("\nwanted -> first named (times)")
-        for (wanted, said), n in sorted(self.matrix.items()):
-            mark = " " if said in wanted.split("|") or said == wanted or \
-                any(said in p.split("|") for p in wanted.split(" + ")) \
-                else "*"
-            print(" %s %-44s %-28s %3d" % (mark, wanted, said, n))
-        print("\ndetected      %d of %d wrong ones" % (self.detected,
-                                                       self.wrong))
-        print("named first   %d of %d" % (self.named, self.wrong))
-        print("both of pair  %d of %d" % (self.both, self.pairs))
-        print("false alarms  %d of %d right ones" % (self.alarms, self.right))
-        print("unusable      %d of %d" % (self.unusable_seen, self.unusable))
-        for animal, seconds in self.slow:
-            print("slow          %s:%s %.1f s" % (animal[0], animal[1],
-                                                  seconds))
+    def matrix(self):
+        """Markdown: a row per bug, by the first of its names."""
+        rows = collections.defaultdict(list)
+        for wanted, said, g in self.graded:
+            name = "a pair" if " + " in wanted else wanted.split("|")[0]
+            rows[name].append((said, g))
+        lines = ["| what it is | animals | named first | taken for |",
+                 "|---|---|---|---|"]
+        for name in sorted(rows, key=lambda n: (
+                ["correct", "unusable", "a pair"].index(n)
+                if n in ("correct", "unusable", "a pair") else -1, n)):
+            others = collections.Counter(
+                "`%s`" % said for said, g in rows[name] if not g.named)
+            code = name if name in ("correct", "unusable", "a pair") \
+                else "`%s`" % name
+            lines.append("| %s | %d | %d | %s |" % (
+                code, len(rows[name]), sum(g.named for _, g in rows[name]),
+                ", ".join(f"{o} {n} x" if n > 1 else o
+                          for o, n in sorted(others.items()))))
+        return "\n".join(lines)
+
+    def numbers(self):
+        wrong, pairs = self.of("single", "pair"), self.of("pair")
+        right, odd = self.of("correct"), self.of("unusable")
+        return "\n".join([
+            "| promise | seen |", "|---|---|",
+            "| every bug is found | %d of %d |" % (
+                sum(g.detected for g in wrong), len(wrong)),
+            "| 95 of 100 are named first | %d of %d |" % (
+                sum(g.named for g in wrong), len(wrong)),
+            "| of 70 in 100 pairs both are named | %d of %d |" % (
+                sum(g.both for g in pairs), len(pairs)),
+            "| no alarm on right code | %d alarms, %d right ones |" % (
+                sum(not g.detected for g in right), len(right)),
+            "| crashes, hangs, wrong shapes: unusable | %d of %d |" % (
+                sum(g.detected for g in odd), len(odd)),
+            "| a verdict within %g s of CPU time | %d slower |" % (
+                SECONDS, len(self.slow))])
+
+
+def update(page, text):
+    path = pathlib.Path(page)
+    old = path.read_text(encoding="utf-8")
+    path.write_text(PLACE.sub(lambda _: text + "\n", old), encoding="utf-8")
 
 
 def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__ or "usage: run.py ATTN [WORD]...")
-    attn = os.path.abspath(sys.argv[1])
+    parser = argparse.ArgumentParser(description="examine the zoo")
+    parser.add_argument("attn")
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--every", type=int, default=1, metavar="N")
+    parser.add_argument("--update", metavar="PAGE")
+    options = parser.parse_args()
+    attn = os.path.abspath(options.attn)
+    folder = tempfile.mkdtemp()
     tally = Tally()
+    good = bad = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         for animal, report, seconds in pool.map(
-                lambda a: examine(attn, a), animals(sys.argv[2:])):
-            if not tally.add(animal, report, seconds):
-                print("%s:%s wanted %s, got %s %s %s" % (
-                    animal[0], animal[1], animal[2], report["verdict"],
-                    [f["id"] for f in report["faults"]],
-                    report.get("reason", "")))
-    tally.show()
-    sys.exit(not tally.ok())
+                lambda a: examine(attn, a),
+                chosen(animals(Libraries(folder)), options.words,
+                       options.every)):
+            if tally.add(animal, report, seconds):
+                good += 1
+                continue
+            bad += 1
+            print("%s wanted %s, got %s %s %s" % (
+                animal.label, animal.wanted, report["verdict"],
+                [f["id"] for f in report["faults"]],
+                report.get("reason", "")), flush=True)
+    shutil.rmtree(folder)
+    for label, seconds in tally.slow:
+        print("%s took %.1f s" % (label, seconds))
+    text = tally.numbers() + "\n\n" + tally.matrix()
+    print(text)
+    if options.update:
+        update(options.update, text)
+    ok = tally.ok()
+    print("%d passed, %d failed" % (good + (bad if ok else 0),
+                                    0 if ok else bad))
+    sys.exit(not ok)
 
 
 main()
