@@ -8,6 +8,7 @@
 
 #include "attn_bench.h"
 #include "print_arrays.h"
+#include "progress.h"
 #include "words.h"
 
 typedef struct bench_options {
@@ -112,6 +113,8 @@ static int64_t count_wanted(const bench_options *o)
 static int run_rows(const bench_options *o)
 {
     const char *separator = "\n  ";
+    const int64_t n = count_wanted(o);
+    int64_t at = 0;
 
     for (int64_t i = 0; i < attn_bench_count(); i++) {
         const attn_bench_row *row = attn_bench_row_at(i);
@@ -120,9 +123,11 @@ static int run_rows(const bench_options *o)
 
         if (!wanted(o, row))
             continue;
+        cli_progress("row", at++, n);
         if (attn_bench_run(row, o->isa, o->threads, o->seconds, &result,
                            &diag) != ATTN_OK)
             return cli_refused(&diag);
+        cli_progress_end();
         if (o->json)
             json_row(row, &result, separator);
         else

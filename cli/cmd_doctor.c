@@ -8,6 +8,7 @@
 #include "attn_io.h"
 #include "attn_subject.h"
 #include "cli.h"
+#include "progress.h"
 #include "words.h"
 
 typedef struct doctor {
@@ -191,13 +192,33 @@ static int show(const doctor *d, attn_report *report)
     return code;
 }
 
+/* The subject's call, counted on its way for whoever waits. */
+typedef struct counted {
+    const attn_subject *of;
+    int64_t n;
+} counted;
+
+static attn_outcome count_call(void *ctx, const attn_value *values, int32_t n,
+                               attn_answer *answer)
+{
+    counted *c = ctx;
+
+    cli_progress("question", c->n++, 0);
+    return c->of->call(c->of->ctx, values, n, answer);
+}
+
 static int examine(const doctor *d, const attn_subject *subject)
 {
+    counted counter = {subject, 0};
+    attn_subject watched = *subject;
     attn_report *report;
     attn_diag diag;
 
-    if (attn_doctor_examine(subject, &d->options, &report, &diag) != ATTN_OK)
+    watched.ctx = &counter;
+    watched.call = count_call;
+    if (attn_doctor_examine(&watched, &d->options, &report, &diag) != ATTN_OK)
         return cli_refused(&diag);
+    cli_progress_end();
     return show(d, report);
 }
 

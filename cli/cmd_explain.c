@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lesson.h"
+#include "progress.h"
 
 typedef struct explain_options {
     int64_t head, batch, row; /* row -1: not chosen */
@@ -146,6 +147,7 @@ static int run(cli_problem *p, const explain_options *o)
         code = cli_backward_outputs(p, !cli_input(p->inputs, "do"));
     if (code == CLI_GO)
         code = cli_rotate(p, false);
+    cli_progress("computing", 0, 1);
     if (code == CLI_GO &&
         attn_attention(&p->desc, &p->args, threads, &diag) != ATTN_OK)
         code = cli_refused(&diag);
@@ -168,7 +170,7 @@ static int explain(const cli_problem *p, const explain_options *o,
                          .has_do = cli_input(p->inputs, "do") != NULL,
                          .is_example = is_example};
     int code = cli_lesson_learn(&lesson, p);
-
+    cli_progress_end();
     if (code == CLI_GO && o->json)
         code = cli_lesson_json(&lesson);
     else if (code == CLI_GO) {

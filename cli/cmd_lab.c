@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "lab_verb.h"
+#include "progress.h"
 #include "words.h"
 
 typedef struct lab_options {
@@ -131,10 +132,12 @@ static int experiment(const char *name, const lab_options *o)
     attn_diag diag;
     int code = CLI_GO;
 
+    cli_progress("computing", 0, 1);
     if (attn_lab_run(name, &o->data, &result, &diag) != ATTN_OK)
         return cli_refused(&diag);
     if (o->plot)
         code = cli_lab_plot(&result, o->plot, o->data.tokens);
+    cli_progress_end();
     if (code == CLI_GO && o->json)
         cli_lab_json(name, &result);
     else if (code == CLI_GO)

@@ -9,6 +9,7 @@
 #include "layer.h"
 #include "problem.h"
 #include "print_arrays.h"
+#include "progress.h"
 
 typedef struct run_options {
     const char *output;
@@ -137,10 +138,12 @@ static int compute(cli_problem *p, const run_options *r)
 
     if (code != CLI_GO)
         return code;
+    cli_progress("forward", 0, 1);
     if (attn_attention(&p->desc, &p->args, threads, &diag) != ATTN_OK)
         return cli_refused(&diag);
     if (!r->grad)
         return CLI_GO;
+    cli_progress("backward", 0, 1);
     if (attn_attention_backward(&p->desc, &p->args, threads, &diag) != ATTN_OK)
         return cli_refused(&diag);
     return cli_rotate(p, true);
@@ -152,6 +155,7 @@ static int write_output(const cli_problem *p, const run_options *r)
 {
     attn_diag diag;
 
+    cli_progress("writing", 0, 1);
     if (attn_npz_write(r->output, p->outputs, p->n_outputs, &diag) == ATTN_OK)
         return CLI_OK;
     return cli_fail(CLI_INPUT, "%s: %s", r->output, diag.message);
@@ -164,6 +168,7 @@ static int report(cli_problem *p, const run_options *r)
 
     if (r->output && write_output(p, r) != CLI_OK)
         return CLI_INPUT;
+    cli_progress_end();
     if (r->json) {
         fputs("{\"arrays\": ", stdout);
         cli_json_arrays(p->outputs, p->n_outputs);

@@ -4,6 +4,7 @@
  * matrices that are drawn only one more is in memory, the scores that say
  * which keys are hidden. */
 #include "drawn.h"
+#include "progress.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -230,6 +231,7 @@ static int compute_heads(cli_drawn *d, const cli_problem *p, const machine *m,
     for (int64_t h = 0; h < d->heads.n && code == CLI_GO; h++) {
         void *to = (char *)d->values + (size_t)h * n * size;
 
+        cli_progress("head", h, d->heads.n);
         code = one_head(m, d, p, d->heads.at[h], ATTN_STAGE_BIASED, scores);
         if (code != CLI_GO)
             break;

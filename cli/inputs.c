@@ -3,6 +3,7 @@
  * Collecting arrays. Only what a verb knows is loaded, so a file may hold
  * anything else, of any size. */
 #include "inputs.h"
+#include "progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,7 +187,10 @@ int cli_inputs_read(cli_inputs *inputs, const char *const *known,
     int code = CLI_GO;
 
     *inputs = (cli_inputs){NULL, 0, known};
-    for (int i = 0; i < n && code == CLI_GO; i++)
+    for (int i = 0; i < n && code == CLI_GO; i++) {
+        cli_progress("reading file", i, n);
         code = read_operand(inputs, operands[i]);
+    }
+    cli_progress_end();
     return code;
 }

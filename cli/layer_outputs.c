@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "layer.h"
+#include "progress.h"
 
 /* (B, L, columns), or less the batch that x lacks. */
 static int add_sequence(cli_layer *layer, const char *name,
@@ -147,8 +148,11 @@ int cli_layer_compute(cli_layer *layer, bool backward)
 
     layer->desc.attention = layer->p->desc;
     layer->args.attention = layer->p->args;
+    cli_progress("forward", 0, 1);
     if (attn_multi_head(&layer->desc, &layer->args, threads, &diag) != ATTN_OK)
         return cli_refused(&diag);
+    if (backward)
+        cli_progress("backward", 0, 1);
     if (backward && attn_multi_head_backward(&layer->desc, &layer->args,
                                              threads, &diag) != ATTN_OK)
         return cli_refused(&diag);

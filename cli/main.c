@@ -8,6 +8,7 @@
 #include "attn.h"
 #include "cli.h"
 #include "nearest.h"
+#include "progress.h"
 
 static const cli_verb verbs[] = {
 #define CLI_VERB(name, help) {#name, help, cmd_##name},
@@ -44,8 +45,10 @@ static int print_version(void)
 /* What was printed may not have arrived, as on a full disk. */
 static int finish(int code)
 {
-    const bool lost = fflush(stdout) != 0 || ferror(stdout);
+    bool lost;
 
+    cli_progress_end();
+    lost = fflush(stdout) != 0 || ferror(stdout);
     return lost ? cli_fail(CLI_INPUT, "cannot write to stdout") : code;
 }
 

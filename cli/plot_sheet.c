@@ -2,6 +2,7 @@
  *
  * From numbers to a figure: names of rows and keys, titles, and the panels. */
 #include "plot_sheet.h"
+#include "progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,7 +202,7 @@ static attn_figure make_figure(sheet *s, const cli_drawn *d, const cli_plot *o)
 static int draw(const cli_drawn *d, const names *n, const cli_plot *o)
 {
     const bool png = strcasecmp(strrchr(o->output, '.'), ".png") == 0;
-    sheet s = {NULL};
+    sheet s = {.panels = NULL};
     int code = make_sheet(&s, d->heads.n);
     attn_figure figure;
     attn_diag diag;
@@ -218,6 +219,7 @@ static int draw(const cli_drawn *d, const names *n, const cli_plot *o)
         if (d->heads.n == 1)
             s.panels[0].title = NULL; /* the note says it */
         figure = make_figure(&s, d, o);
+        cli_progress("drawing", 0, 1);
         if ((png ? attn_figure_write_png : attn_figure_write_svg)(
                 &figure, o->output, &diag) != ATTN_OK)
             code = diag.status == ATTN_E_IO

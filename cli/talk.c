@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "progress.h"
 
 static const char *speaker = "attn";
 
@@ -18,6 +19,7 @@ void cli_speak_as(const char *verb)
 
 static void say(const char *kind, const char *format, va_list args)
 {
+    cli_progress_end();
     fprintf(stderr, strcmp(speaker, "attn") ? "attn %s: %s" : "%s: %s", speaker,
             kind);
     vfprintf(stderr, format, args);

@@ -55,6 +55,23 @@ def good():
     np.save("big_endian.npy", q.astype(">f8"))
 
 
+def slow():
+    """An attention that takes longer than a second to come to itself."""
+    with open("slow.py", "w", encoding="utf-8") as file:
+        file.write("""import time
+import numpy as np
+
+time_left = [1.3]
+
+
+def attention(q, k, v):
+    time.sleep(time_left.pop() if time_left else 0)
+    s = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True) @ v
+""")
+
+
 def wrong_shapes():
     np.save("q1.npy", numbers(4))
     np.save("q5.npy", numbers(1, 1, 1, 3, 4))
@@ -182,6 +199,7 @@ def make():
     """All files, in the current folder."""
     layers()
     good()
+    slow()
     wrong_shapes()
     wrong_types()
     wrong_files()

@@ -18,6 +18,7 @@ import difflib
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -93,11 +94,13 @@ def play(attn, path, update, environment):
     return passed, failed
 
 
-def on_terminal(words, environment):
+def on_terminal(words, environment, stream="stdout"):
     """What a command writes to a terminal."""
     ours, theirs = os.openpty()
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=theirs,
-                          env=environment) as child:
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL,
+               stream: theirs}
+    with subprocess.Popen(words, stdin=subprocess.DEVNULL, env=environment,
+                          **streams) as child:
         os.close(theirs)
         text = b""
         while True:
@@ -120,6 +123,16 @@ def surroundings(attn, environment):
     for name, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
         code, text = on_terminal(words, {**plain, name: value})
         yield f"no colour with {name}", code == 0 and b"\x1b" not in text
+    words = [attn, "doctor", "slow.py:attention", "--python", sys.executable]
+    code, text = on_terminal(words, plain, "stderr")
+    line = rb"(\r\x1b\[Kquestion \d+, \d+ s)+\r\x1b\[K"
+    yield "progress on a terminal", code == 0 and re.fullmatch(line, text)
+    yield "none with TERM=dumb", on_terminal(
+        words, {**plain, "TERM": "dumb"}, "stderr") == (0, b"")
+    yield "none of short work", on_terminal(
+        [attn, "run", "self.npz"], plain, "stderr") == (0, b"")
+    done = subprocess.run(words, capture_output=True, check=False, env=plain)
+    yield "none in a pipe", (done.returncode, done.stderr) == (0, b"")
     with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run([attn, "run", "self.npz"], stdout=full,
                               stderr=subprocess.PIPE, text=True, check=False)
