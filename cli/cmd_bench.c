@@ -156,7 +156,8 @@ int cmd_bench(int argc, char **argv)
                         o.only);
     attn_cpu_describe(cpu, sizeof cpu);
     if (o.json) {
-        fputs("{\"schema\": \"attn-bench-1\", \"cpu\": ", stdout);
+        cli_json_begin("bench-1");
+        fputs(", \"cpu\": ", stdout);
         cli_json_string(cpu);
         printf(", \"threads\": %lld, \"rows\": [", (long long)o.threads);
     } else {

@@ -8,6 +8,7 @@
 #include "attn_io.h"
 #include "attn_subject.h"
 #include "cli.h"
+#include "print_arrays.h"
 #include "progress.h"
 #include "words.h"
 
@@ -175,6 +176,23 @@ static int list_faults(void)
     return CLI_OK;
 }
 
+static int list_as_json(void)
+{
+    cli_json_begin("doctor-list-1");
+    fputs(", \"faults\": [", stdout);
+    for (int32_t x = 0; x < attn_doctor_n_entries(); x++) {
+        const attn_fault_entry *e = attn_doctor_entry(x);
+
+        printf("%s\n  {\"id\": \"%s\", \"says\": ", x > 0 ? "," : "", e->id);
+        cli_json_string(e->says);
+        fputs(", \"fix\": ", stdout);
+        cli_json_string(e->fix);
+        putchar('}');
+    }
+    puts("\n]}");
+    return CLI_OK;
+}
+
 static int code_of(attn_verdict verdict)
 {
     return verdict == ATTN_VERDICT_CORRECT ? CLI_OK
@@ -326,7 +344,7 @@ int cmd_doctor(int argc, char **argv)
     if (code != CLI_GO)
         return code;
     if (d.list)
-        return list_faults();
+        return d.json ? list_as_json() : list_faults();
     if (n + !!d.dump + !!d.command + !!d.demo != 1)
         return cli_fail(CLI_USAGE, "one subject: FILE.py:FUNCTION, "
                                    "LIBRARY.so:SYMBOL, --dump or --exec");

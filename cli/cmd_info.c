@@ -63,7 +63,8 @@ static int info_machine(bool json)
     if (!cpu || !kernels || !reads) {
         code = cli_no_memory();
     } else if (json) {
-        printf("{\"version\": \"%u.%u.%u\", \"cpu\": ", (unsigned)(v >> 16),
+        cli_json_begin("info-1");
+        printf(", \"version\": \"%u.%u.%u\", \"cpu\": ", (unsigned)(v >> 16),
                (unsigned)(v >> 8 & 0xff), (unsigned)(v & 0xff));
         cli_json_string(cpu);
         printf(", \"level\": \"%s\", \"reads\": \"%s\", \"draws\": \"%s\", "
@@ -125,7 +126,8 @@ static void list_entries(const attn_file *file, bool json)
     const int64_t n = attn_file_count(file);
 
     if (json) {
-        printf("{\"format\": \"%s\", \"arrays\": [", attn_file_format(file));
+        cli_json_begin("file-1");
+        printf(", \"format\": \"%s\", \"arrays\": [", attn_file_format(file));
         for (int64_t i = 0; i < n; i++) {
             fputs(i > 0 ? ",\n  " : "\n  ", stdout);
             json_entry(attn_file_entry(file, i));

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "lab_verb.h"
+#include "print_arrays.h"
 #include "progress.h"
 #include "words.h"
 
@@ -109,7 +110,8 @@ static int list(void)
 
 static int list_as_json(void)
 {
-    fputs("{\"experiments\": [", stdout);
+    cli_json_begin("lab-list-1");
+    fputs(", \"experiments\": [", stdout);
     for (int64_t i = 0; i < attn_lab_count(); i++)
         printf("%s\n  {\"name\": \"%s\", \"about\": \"%s\"}", i > 0 ? "," : "",
                attn_lab_name(i), attn_lab_about(i));

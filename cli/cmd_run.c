@@ -170,7 +170,8 @@ static int report(cli_problem *p, const run_options *r)
         return CLI_INPUT;
     cli_progress_end();
     if (r->json) {
-        fputs("{\"arrays\": ", stdout);
+        cli_json_begin("run-1");
+        fputs(", \"arrays\": ", stdout);
         cli_json_arrays(p->outputs, p->n_outputs);
         puts("}");
         return CLI_OK;

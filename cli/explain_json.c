@@ -105,7 +105,8 @@ int cli_lesson_json(const cli_lesson *s)
     const int64_t first = s->one_row ? s->row : 0;
     const int64_t end = s->one_row ? s->row + 1 : s->problem.len_q;
 
-    printf("{\"batch\": %lld, \"head\": %lld, \"heads\": %lld, "
+    cli_json_begin("explain-1");
+    printf(", \"batch\": %lld, \"head\": %lld, \"heads\": %lld, "
            "\"kv_head\": %lld", (long long)s->batch, (long long)s->head,
            (long long)s->n_heads, (long long)s->kv_head);
     field("scale", s->problem.scale);

@@ -127,7 +127,8 @@ static void json_cell(const attn_lab_cell *c)
 
 void cli_lab_json(const char *name, const attn_lab_result *r)
 {
-    fputs("{\"name\": ", stdout);
+    cli_json_begin("lab-1");
+    fputs(", \"name\": ", stdout);
     cli_json_string(name);
     fputs(", \"title\": ", stdout);
     cli_json_string(r->title);

@@ -121,6 +121,11 @@ void cli_print_arrays(const attn_array *arrays, int n)
 
 /* ------------------------------------------------------------------- JSON */
 
+void cli_json_begin(const char *schema)
+{
+    printf("{\"schema\": \"attn-%s\"", schema);
+}
+
 void cli_json_string(const char *text)
 {
     putchar('"');

@@ -179,7 +179,7 @@ ATTN_API const attn_finding *attn_report_limit(const attn_report *report,
                                                int32_t index);
 /* As a good colleague would say it. */
 ATTN_API const char *attn_report_text(const attn_report *report);
-/* One JSON object; "schema": 1. */
+/* One JSON object of schema "attn-doctor-1": docs/json.md. */
 ATTN_API const char *attn_report_json(const attn_report *report);
 
 /* ------------------------------------------------------------- catalogue */

@@ -175,7 +175,7 @@ static void json_findings(attn__text *t, const char *name,
 
 static void write_json(attn_report *r, attn__text *t)
 {
-    attn__write(t, "{\n  \"schema\": 1,\n  ");
+    attn__write(t, "{\n  \"schema\": \"attn-doctor-1\",\n  ");
     write_member(t, "subject", r->subject, ",\n  ");
     write_member(t, "kind", r->kind, ",\n  ");
     write_member(t, "verdict", attn_verdict_name(r->verdict), ",\n  ");

@@ -56,7 +56,8 @@ def good():
 
 
 def slow():
-    """An attention that takes longer than a second to come to itself."""
+    """An attention that takes longer than a second to come to itself, and one
+    with a limit."""
     with open("slow.py", "w", encoding="utf-8") as file:
         file.write("""import time
 import numpy as np
@@ -67,6 +68,14 @@ time_left = [1.3]
 def attention(q, k, v):
     time.sleep(time_left.pop() if time_left else 0)
     s = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True) @ v
+
+
+def filled(q, k, v, mask=None):
+    s = q @ k.swapaxes(-1, -2) / q.shape[-1] ** 0.5
+    if mask is not None:
+        s = np.where(mask, s, -1e9)
     e = np.exp(s - s.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True) @ v
 """)
