@@ -9,7 +9,7 @@
 
 typedef struct explain_options {
     int64_t head, batch, row; /* row -1: not chosen */
-    bool grad, json;
+    bool grad, json, is_example;
 } explain_options;
 
 static int set_head(void *target, const char *name, const char *value)
@@ -52,7 +52,7 @@ static const cli_option options[] = {
     {"batch", "=B", "default 0", set_batch},
     {"grad", NULL,
      "also the backward pass, from do, or without it of\n"
-     "half the square of o", set_grad},
+     "half the square of o (of a layer, dy and y)", set_grad},
     {"json", NULL, "every intermediate as JSON", set_json},
 };
 
@@ -60,11 +60,12 @@ static const char about[] =
     "Tells the computation step by step: shapes, scores, scale, mask, softmax\n"
     "and output, every number of small inputs and of large ones who attends\n"
     "whom. Without an IN it tells a worked example of three tokens.\n\n"
-    "IN is as in attn run. All is computed in fp64, from q, k and v as\n"
-    "--dtype rounds them; memory is a few times queries times keys of one "
+    "IN is as in attn run, a layer too. All is computed in fp64, from what\n"
+    "--dtype rounds first; memory is a few times queries times keys of one "
     "head.\n";
 
-static const char *const known[] = {CLI_ATTENTION_ARRAYS, NULL};
+static const char *const known[] = {CLI_ATTENTION_ARRAYS, CLI_LAYER_ARRAYS,
+                                    NULL};
 
 /* ----------------------------------------------------------------- example */
 
@@ -136,14 +137,47 @@ static int check(const cli_problem *p, const explain_options *o)
                           : code;
 }
 
+/* What the lesson is made of. */
+typedef struct material {
+    cli_attention attention;
+    cli_inputs inputs;
+    cli_problem problem;
+    cli_layer_options layer_options;
+    cli_layer storage, *layer; /* NULL: q, k and v are given */
+} material;
+
+static int get(material *m, char **operands, int n)
+{
+    int code = n > 0 ? cli_inputs_read(&m->inputs, known, operands, n)
+                     : CLI_GO;
+    bool is_layer;
+
+    if (code != CLI_GO)
+        return code;
+    is_layer = cli_is_layer(&m->inputs, &m->layer_options);
+    if (n == 0 && !is_layer)
+        code = make_example(&m->inputs);
+    if (is_layer) {
+        m->layer = &m->storage;
+        code = cli_layer_read(&m->inputs, &m->layer_options);
+    }
+    if (code == CLI_GO)
+        code = cli_lesson_widen(&m->inputs, &m->attention);
+    if (code != CLI_GO)
+        return code;
+    return is_layer ? cli_layer_init(m->layer, &m->problem, &m->inputs,
+                                     &m->attention, &m->layer_options)
+                    : cli_problem_init(&m->problem, &m->inputs, &m->attention);
+}
+
 /* The library's own run, which judges every input. */
-static int run(cli_problem *p, const explain_options *o)
+static int run(cli_problem *p, bool grad)
 {
     const int64_t threads = p->options->threads;
     attn_diag diag;
     int code = cli_forward_outputs(p, false);
 
-    if (code == CLI_GO && o->grad)
+    if (code == CLI_GO && grad)
         code = cli_backward_outputs(p, !cli_input(p->inputs, "do"));
     if (code == CLI_GO)
         code = cli_rotate(p, false);
@@ -151,25 +185,47 @@ static int run(cli_problem *p, const explain_options *o)
     if (code == CLI_GO &&
         attn_attention(&p->desc, &p->args, threads, &diag) != ATTN_OK)
         code = cli_refused(&diag);
-    if (code == CLI_GO && o->grad &&
+    if (code == CLI_GO && grad &&
         attn_attention_backward(&p->desc, &p->args, threads, &diag) != ATTN_OK)
         code = cli_refused(&diag);
     return code;
 }
 
+/* The same of a layer; the problem then has its q, k and v. */
+static int run_layer(cli_layer *layer, bool grad)
+{
+    const cli_inputs *inputs = layer->p->inputs;
+    attn_args *args = &layer->p->args;
+    int code = cli_layer_forward_outputs(layer, false);
+
+    if (code == CLI_GO)
+        code = cli_layer_keep(layer, "qkv");
+    if (code == CLI_GO && grad)
+        code = cli_layer_backward_outputs(layer, !cli_input(inputs, "dy") &&
+                                                     !cli_input(inputs, "do"));
+    if (code == CLI_GO)
+        code = cli_layer_compute(layer, grad);
+    args->q = attn_in(layer->args.q);
+    args->kv.k = attn_in(layer->args.k);
+    args->kv.v = attn_in(layer->args.v);
+    return code;
+}
+
 /* ------------------------------------------------------------------- verb */
 
-static int explain(const cli_problem *p, const explain_options *o,
-                   bool is_example)
+static int explain(const material *m, const explain_options *o)
 {
-    cli_lesson lesson = {.options = p->options,
-                         .tokens = cli_input(p->inputs, "tokens"),
+    const cli_inputs *inputs = &m->inputs;
+    cli_lesson lesson = {.options = &m->attention, .layer = m->layer,
+                         .tokens = cli_input(inputs, "tokens"),
                          .batch = o->batch, .head = o->head,
                          .row = o->row < 0 ? 0 : o->row,
                          .one_row = o->row >= 0, .grad = o->grad,
-                         .has_do = cli_input(p->inputs, "do") != NULL,
-                         .is_example = is_example};
-    int code = cli_lesson_learn(&lesson, p);
+                         .has_do = cli_input(inputs, "do") ||
+                                   (m->layer && cli_input(inputs, "dy")),
+                         .is_example = o->is_example};
+    int code = cli_lesson_learn(&lesson, &m->problem);
+
     cli_progress_end();
     if (code == CLI_GO && o->json)
         code = cli_lesson_json(&lesson);
@@ -186,32 +242,27 @@ static int explain(const cli_problem *p, const explain_options *o,
 int cmd_explain(int argc, char **argv)
 {
     explain_options o = {.row = -1};
-    cli_attention attention;
-    cli_inputs inputs = {NULL, 0, known};
-    cli_problem p = {.n_outputs = 0};
-    cli_group groups[2] = {
+    material m = {.inputs = {NULL, 0, known}};
+    cli_group groups[3] = {
         {"What is told:", options, sizeof options / sizeof options[0], &o}};
     const cli_usage usage = {"attn explain [IN]... [OPTION]...", about, groups,
-                             2};
+                             3};
     int n, code;
 
-    cli_attention_init(&attention);
-    groups[1] = cli_attention_group(&attention);
+    cli_attention_init(&m.attention);
+    groups[1] = cli_layer_group(&m.layer_options);
+    groups[2] = cli_attention_group(&m.attention);
     code = cli_parse(&usage, argc, argv, &n);
     if (code == CLI_GO)
-        code = n > 0 ? cli_inputs_read(&inputs, known, argv, n)
-                     : make_example(&inputs);
+        code = get(&m, argv, n);
     if (code == CLI_GO)
-        code = cli_lesson_widen(&inputs, &attention);
+        code = check(&m.problem, &o);
     if (code == CLI_GO)
-        code = cli_problem_init(&p, &inputs, &attention);
+        code = m.layer ? run_layer(m.layer, o.grad) : run(&m.problem, o.grad);
+    o.is_example = n == 0;
     if (code == CLI_GO)
-        code = check(&p, &o);
-    if (code == CLI_GO)
-        code = run(&p, &o);
-    if (code == CLI_GO)
-        code = explain(&p, &o, n == 0);
-    cli_problem_free(&p);
-    cli_inputs_free(&inputs);
+        code = explain(&m, &o);
+    cli_problem_free(&m.problem);
+    cli_inputs_free(&m.inputs);
     return code;
 }

@@ -232,6 +232,8 @@ static int get_numbers(plot_options *o, origin *from)
     if (code == CLI_GO && given)
         return take_given(o, &from->inputs, given);
     if (code == CLI_GO && layer)
+        code = cli_layer_read(&from->inputs, &from->layer_options);
+    if (code == CLI_GO && layer)
         code = cli_layer_init(layer, &from->problem, &from->inputs,
                               &from->attention, &from->layer_options);
     else if (code == CLI_GO && (code = stand_in_for_v(&from->inputs)) == CLI_GO)

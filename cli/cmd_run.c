@@ -206,8 +206,10 @@ int cmd_run(int argc, char **argv)
         code = check_options(&r);
     if (code == CLI_GO)
         code = cli_inputs_read(&inputs, known, argv, n);
-    if (code == CLI_GO && cli_is_layer(&inputs, &layer_options))
+    if (code == CLI_GO && cli_is_layer(&inputs, &layer_options)) {
         layer = &storage;
+        code = cli_layer_read(&inputs, &layer_options);
+    }
     if (code == CLI_GO)
         code = layer ? cli_layer_init(layer, &p, &inputs, &attention,
                                       &layer_options)

@@ -293,22 +293,13 @@ static int compute_entropy(cli_drawn *d, cli_problem *p)
 }
 
 /* What a layer makes of x: the q and k that its attention reads, and no v,
- * which weights do not need. They become outputs of the problem, for it to
- * free. */
+ * which weights do not need. */
 static int project(cli_problem *p, cli_layer *layer)
 {
-    const attn_desc *d = &p->desc;
-    const int64_t q_shape[4] = {d->batch, d->heads_q, d->len_q, d->dim_qk};
-    const int64_t k_shape[4] = {d->batch, d->heads_kv, d->len_k, d->dim_qk};
-    const attn_array *q = cli_add_output(p, "q", d->dtype, 4, q_shape);
-    const attn_array *k = cli_add_output(p, "k", d->dtype, 4, k_shape);
-    int code;
+    int code = cli_layer_keep(layer, "qk");
 
-    if (!q || !k)
-        return CLI_INPUT;
-    layer->args.q = attn_dense(q->data, d->dtype, 4, q_shape);
-    layer->args.k = attn_dense(k->data, d->dtype, 4, k_shape);
-    code = cli_layer_compute(layer, false);
+    if (code == CLI_GO)
+        code = cli_layer_compute(layer, false);
     p->args.q = attn_in(layer->args.q);
     p->args.kv.k = attn_in(layer->args.k);
     p->args.kv.v = p->args.kv.k;

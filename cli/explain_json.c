@@ -8,7 +8,7 @@
 #include "lesson.h"
 #include "print_arrays.h"
 
-#define MAX_STEPS 20
+#define MAX_STEPS (24 + CLI_MAX_PARTS)
 
 /* The lesson's own memory, seen as arrays. */
 typedef struct steps {
@@ -32,6 +32,9 @@ static void collect(const cli_lesson *s, steps *to)
     const attn_ref_problem *p = &s->problem;
     const int64_t n = p->len_q, m = p->len_k, d = p->dim_qk, e = p->dim_v;
 
+    for (int i = 0; i < s->n_parts; i++)
+        add(to, s->parts[i].name, s->parts[i].x, s->parts[i].rows,
+            s->parts[i].columns);
     add(to, "q", s->q, n, d);
     add(to, "k", s->k, m, d);
     add(to, "v", s->v, m, e);
@@ -52,6 +55,9 @@ static void collect(const cli_lesson *s, steps *to)
     add(to, "dscores", s->ds, n, m);
     add(to, "dq", s->dq, n, d);
     add(to, "dk", s->dk, m, d);
+    add(to, "dbias", s->dbias, n, m);
+    add(to, "dsinks", s->dsinks, 1, -1);
+    add(to, "dslopes", s->dslopes, 1, -1);
 }
 
 static void number(double x)

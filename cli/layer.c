@@ -324,11 +324,19 @@ static int check_alone(const cli_layer *layer)
     return CLI_GO;
 }
 
+int cli_layer_read(cli_inputs *inputs, cli_layer_options *o)
+{
+    if (!o->model.path && (o->model.prefix || o->model.n_maps > 0))
+        return cli_fail(CLI_USAGE, "--%s: needs --model",
+                        o->model.prefix ? "prefix" : "map");
+    return o->model.path ? cli_model_read(&o->model, inputs) : CLI_GO;
+}
+
 int cli_layer_init(cli_layer *layer, cli_problem *p, cli_inputs *inputs,
                    const cli_attention *attention, cli_layer_options *o)
 {
     sizes s = {0, 0, 0, 0};
-    int code = CLI_GO;
+    int code;
 
     memset(layer, 0, sizeof *layer);
     memset(p, 0, sizeof *p);
@@ -338,13 +346,7 @@ int cli_layer_init(cli_layer *layer, cli_problem *p, cli_inputs *inputs,
     p->options = attention;
     attn_args_init(&p->args);
     attn_layer_args_init(&layer->args);
-    if (!o->model.path && (o->model.prefix || o->model.n_maps > 0))
-        return cli_fail(CLI_USAGE, "--%s: needs --model",
-                        o->model.prefix ? "prefix" : "map");
-    if (o->model.path)
-        code = cli_model_read(&o->model, inputs);
-    if (code == CLI_GO)
-        code = check_alone(layer);
+    code = check_alone(layer);
     if (code == CLI_GO)
         code = take_x(layer);
     if (code == CLI_GO)

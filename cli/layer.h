@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attn run on x: a whole layer, from arrays w_q w_k w_v w_o and their like, or
- * from a model's file. */
+ * A whole layer, which begins with x: from arrays w_q w_k w_v w_o and their
+ * like, or from a model's file. */
 #ifndef ATTN_CLI_LAYER_H
 #define ATTN_CLI_LAYER_H
 
@@ -29,14 +29,20 @@ typedef struct cli_layer {
 
 /* Whether inputs and options mean a layer. */
 bool cli_is_layer(const cli_inputs *inputs, const cli_layer_options *options);
-/* Read the model, fill desc and the inputs of args. CLI_GO or an exit code;
- * cli_problem_free in any case. */
+/* Of a layer: add the parameters of --model to the inputs. CLI_GO or an exit
+ * code. */
+int cli_layer_read(cli_inputs *inputs, cli_layer_options *options);
+/* Fill desc and the inputs of args. CLI_GO or an exit code; cli_problem_free in
+ * any case. */
 int cli_layer_init(cli_layer *layer, cli_problem *p, cli_inputs *inputs,
                    const cli_attention *attention, cli_layer_options *options);
 /* Memory for y and lse, with `weights` also weights and entropy; for the
  * gradients. `half_square`: dy is y itself. */
 int cli_layer_forward_outputs(cli_layer *layer, bool weights);
 int cli_layer_backward_outputs(cli_layer *layer, bool half_square);
+/* Memory for those of q, k, v and o that `names` lists ("qk"), which the layer
+ * makes on its way. */
+int cli_layer_keep(cli_layer *layer, const char *names);
 int cli_layer_compute(cli_layer *layer, bool backward);
 
 #endif

@@ -36,6 +36,34 @@ int cli_layer_forward_outputs(cli_layer *layer, bool weights)
     return code == CLI_GO ? cli_row_outputs(layer->p, weights) : code;
 }
 
+int cli_layer_keep(cli_layer *layer, const char *names)
+{
+    const attn_desc *d = &layer->p->desc;
+    attn_layer_args *a = &layer->args;
+    const struct {
+        const char *name;
+        attn_tensor *to;
+        int64_t heads, len, dim;
+    } rows[] = {{"q", &a->q, d->heads_q, d->len_q, d->dim_qk},
+                {"k", &a->k, d->heads_kv, d->len_k, d->dim_qk},
+                {"v", &a->v, d->heads_kv, d->len_k, d->dim_v},
+                {"o", &a->o, d->heads_q, d->len_q, d->dim_v}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const int64_t shape[4] = {d->batch, rows[i].heads, rows[i].len,
+                                  rows[i].dim};
+        attn_array *array;
+
+        if (!strstr(names, rows[i].name))
+            continue;
+        array = cli_add_output(layer->p, rows[i].name, d->dtype, 4, shape);
+        if (!array)
+            return CLI_INPUT;
+        *rows[i].to = attn_dense(array->data, d->dtype, 4, shape);
+    }
+    return CLI_GO;
+}
+
 /* -------------------------------------------------------------- gradients */
 
 /* The gradient of a parameter, if that is there, as the layer sees it; 16-bit

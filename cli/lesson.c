@@ -12,35 +12,43 @@
 
 /* ------------------------------------------------------------------ inputs */
 
-int cli_lesson_widen(const cli_inputs *inputs, cli_attention *options)
+/* To f64, first as --dtype rounds it. Text is refused later, by name. */
+static int widen(const cli_inputs *inputs, const char *name,
+                 attn_dtype rounded)
 {
-    static const char *const main_ones[] = {"q", "k", "v", "do"};
-    static const char *const others[] = {"bias", "alibi_slopes", "sinks",
-                                         "dlse"};
+    attn_array *a = cli_input(inputs, name);
     attn_diag diag;
 
-    for (int i = 0; i < 4; i++) {
-        attn_array *a = cli_input(inputs, main_ones[i]);
-        attn_array *b = cli_input(inputs, others[i]);
-
-        /* Text is refused later, by name. */
-        if (a && a->dtype != ATTN_NONE && options->dtype != ATTN_NONE &&
-            attn_array_convert(a, options->dtype, &diag) != ATTN_OK)
-            return cli_refused(&diag);
-        if (a && a->dtype != ATTN_NONE &&
-            attn_array_convert(a, ATTN_F64, &diag) != ATTN_OK)
-            return cli_refused(&diag);
-        if (b && b->dtype != ATTN_NONE &&
-            attn_array_convert(b, ATTN_F64, &diag) != ATTN_OK)
-            return cli_refused(&diag);
-    }
-    options->dtype = ATTN_F64;
+    if (!a || a->dtype == ATTN_NONE)
+        return CLI_GO;
+    if ((rounded != ATTN_NONE &&
+         attn_array_convert(a, rounded, &diag) != ATTN_OK) ||
+        attn_array_convert(a, ATTN_F64, &diag) != ATTN_OK)
+        return cli_refused(&diag);
     return CLI_GO;
+}
+
+int cli_lesson_widen(const cli_inputs *inputs, cli_attention *options)
+{
+    static const char *const rounded[] = {"q", "k", "v", "do", "x", "x_kv",
+                                          "dy", CLI_PARAMETERS};
+    static const char *const others[] = {"bias", "alibi_slopes", "sinks",
+                                         "dlse"};
+    int code = CLI_GO;
+
+    for (size_t i = 0; i < sizeof rounded / sizeof *rounded && code == CLI_GO;
+         i++)
+        code = widen(inputs, rounded[i], options->dtype);
+    for (size_t i = 0; i < sizeof others / sizeof *others && code == CLI_GO;
+         i++)
+        code = widen(inputs, others[i], ATTN_NONE);
+    options->dtype = ATTN_F64;
+    return code;
 }
 
 /* ------------------------------------------------------------------ memory */
 
-static double *numbers(int64_t rows, int64_t columns)
+double *cli_numbers(int64_t rows, int64_t columns)
 {
     return calloc((size_t)rows * (size_t)columns + 1, sizeof(double));
 }
@@ -50,18 +58,18 @@ static bool make(cli_lesson *s)
     const attn_ref_problem *p = &s->problem;
     const int64_t n = p->len_q, m = p->len_k;
 
-    s->q = numbers(n, p->dim_qk);
-    s->k = numbers(m, p->dim_qk);
-    s->v = numbers(m, p->dim_v);
-    s->dots = numbers(n, m);
-    s->raw = numbers(n, m);
-    s->softcapped = numbers(n, m);
-    s->biased = numbers(n, m);
+    s->q = cli_numbers(n, p->dim_qk);
+    s->k = cli_numbers(m, p->dim_qk);
+    s->v = cli_numbers(m, p->dim_v);
+    s->dots = cli_numbers(n, m);
+    s->raw = cli_numbers(n, m);
+    s->softcapped = cli_numbers(n, m);
+    s->biased = cli_numbers(n, m);
     s->visible = calloc((size_t)n * (size_t)m + 1, 1);
-    s->p = numbers(n, m);
-    s->lse = numbers(n, 1);
-    s->entropy = numbers(n, 1);
-    s->o = numbers(n, p->dim_v);
+    s->p = cli_numbers(n, m);
+    s->lse = cli_numbers(n, 1);
+    s->entropy = cli_numbers(n, 1);
+    s->o = cli_numbers(n, p->dim_v);
     return s->q && s->k && s->v && s->dots && s->raw && s->softcapped &&
            s->biased && s->visible && s->p && s->lse && s->entropy && s->o;
 }
@@ -70,13 +78,18 @@ static bool make_gradients(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
 
-    s->d_o = numbers(p->len_q, p->dim_v);
-    s->dp = numbers(p->len_q, p->len_k);
-    s->ds = numbers(p->len_q, p->len_k);
-    s->dq = numbers(p->len_q, p->dim_qk);
-    s->dk = numbers(p->len_k, p->dim_qk);
-    s->dv = numbers(p->len_k, p->dim_v);
-    return s->d_o && s->dp && s->ds && s->dq && s->dk && s->dv;
+    s->d_o = cli_numbers(p->len_q, p->dim_v);
+    s->dp = cli_numbers(p->len_q, p->len_k);
+    s->ds = cli_numbers(p->len_q, p->len_k);
+    s->dq = cli_numbers(p->len_q, p->dim_qk);
+    s->dk = cli_numbers(p->len_k, p->dim_qk);
+    s->dv = cli_numbers(p->len_k, p->dim_v);
+    s->dbias = s->bias ? cli_numbers(p->len_q, p->len_k) : NULL;
+    s->dsinks = s->sink ? cli_numbers(1, 1) : NULL;
+    s->dslopes = s->slope ? cli_numbers(1, 1) : NULL;
+    return s->d_o && s->dp && s->ds && s->dq && s->dk && s->dv &&
+           !s->dbias == !s->bias && !s->dsinks == !s->sink &&
+           !s->dslopes == !s->slope;
 }
 
 void cli_lesson_free(cli_lesson *s)
@@ -85,10 +98,13 @@ void cli_lesson_free(cli_lesson *s)
                      s->biased, s->p,     s->lse, s->entropy, s->o,
                      s->dropout, s->d_o,  s->dp,  s->ds,  s->dq,
                      s->dk,   s->dv,      s->dlse, s->bias, s->slope,
-                     s->sink, s->dots};
+                     s->sink, s->dots,    s->dbias, s->dsinks,
+                     s->dslopes};
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         free(all[i]);
+    for (int i = 0; i < s->n_parts; i++)
+        free(s->parts[i].x);
     free(s->visible);
     free(s->mask);
     memset(s, 0, sizeof *s);
@@ -136,7 +152,7 @@ static bool copy_pairs(cli_lesson *s, const attn_args *a)
     int64_t r, c, at;
 
     if (a->bias.dtype != ATTN_NONE) {
-        s->bias = numbers(p->len_q, p->len_k);
+        s->bias = cli_numbers(p->len_q, p->len_k);
         if (!s->bias)
             return false;
         copy_head(&a->bias, s->batch, s->head, p->len_q, p->len_k, s->bias);
@@ -166,7 +182,7 @@ static bool copy_number(const attn_input *t, int64_t b, int64_t h,
 
     if (t->dtype == ATTN_NONE)
         return true;
-    *to = numbers(1, 1);
+    *to = cli_numbers(1, 1);
     if (!*to)
         return false;
     if (t->rank > 1 && t->shape[0] > 1)
@@ -213,7 +229,7 @@ static bool copy_all(cli_lesson *s, const cli_problem *p)
     copy_head(&a->kv.k, s->batch, s->kv_head, r->len_k, r->dim_qk, s->k);
     copy_head(&a->kv.v, s->batch, s->kv_head, r->len_k, r->dim_v, s->v);
     if (p->desc.dropout_p > 0) {
-        s->dropout = numbers(r->len_q, r->len_k);
+        s->dropout = cli_numbers(r->len_q, r->len_k);
         if (!s->dropout)
             return false;
         attn_ref_dropout(1, 1, r->len_q, r->len_k, p->desc.dropout_p,
@@ -252,14 +268,17 @@ static bool backward(cli_lesson *s, const cli_problem *p)
 
     if (!make_gradients(s))
         return false;
-    if (s->has_do)
+    if (s->layer) {
+        if (!cli_lesson_take_layer_grad(s))
+            return false;
+    } else if (s->has_do)
         copy_head(&p->args.d_o, s->batch, s->head, r->len_q, r->dim_v,
                   s->d_o);
     else
         memcpy(s->d_o, s->o,
                (size_t)r->len_q * (size_t)r->dim_v * sizeof *s->o);
     if (p->args.dlse.dtype != ATTN_NONE) {
-        s->dlse = numbers(r->len_q, 1);
+        s->dlse = cli_numbers(r->len_q, 1);
         if (!s->dlse)
             return false;
         memcpy(s->dlse, (const double *)p->args.dlse.data + row * r->len_q,
@@ -267,9 +286,9 @@ static bool backward(cli_lesson *s, const cli_problem *p)
     }
     attn_ref_output_backward(r, s->visible, s->p, s->v, s->d_o, s->dp, s->dv);
     attn_ref_softmax_backward(r, s->visible, s->p, s->lse, s->dp, s->dlse,
-                              s->ds, NULL);
+                              s->ds, s->dsinks);
     attn_ref_scores_backward(r, s->q, s->k, s->visible, s->ds, s->dq, s->dk,
-                             NULL, NULL);
+                             s->dbias, s->dslopes);
     return true;
 }
 
@@ -297,6 +316,8 @@ int cli_lesson_learn(cli_lesson *s, const cli_problem *p)
     if (!make(s) || !copy_all(s, p))
         return cli_no_memory();
     forward(s);
+    if (s->layer && !cli_lesson_take_layer(s))
+        return cli_no_memory();
     if (s->grad && !backward(s, p))
         return cli_no_memory();
     if (!s->one_row)

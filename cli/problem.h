@@ -9,7 +9,7 @@
 #include "inputs.h"
 #include "options.h"
 
-#define CLI_MAX_OUTPUTS 20
+#define CLI_MAX_OUTPUTS 24
 
 /* The arrays an attention can be made of; verbs may know more. */
 #define CLI_ATTENTION_ARRAYS                                                  \

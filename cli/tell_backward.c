@@ -28,12 +28,16 @@ static bool rows_cancel(const cli_lesson *s)
     return true;
 }
 
-static void tell_loss(const cli_lesson *s)
+static void tell_loss(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
     double loss = 0;
 
-    puts("\n7. Backward: how the loss changes with each number\n");
+    cli_tell_step(s, "Backward: how the loss changes with each number");
+    if (s->layer) {
+        cli_tell_layer_loss(s);
+        return;
+    }
     if (s->has_do) {
         cli_tell_matrix("dO", "the gradient of the loss by O, given", s->d_o,
                         p->len_q, p->dim_v, NULL);
@@ -60,11 +64,11 @@ static void tell_row(const cli_lesson *s, int64_t i)
            s->dlse ? ", less dlse" : "");
 }
 
-static void tell_softmax(const cli_lesson *s)
+static void tell_softmax(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
 
-    puts("\n9. Back through the softmax\n");
+    cli_tell_step(s, "Back through the softmax");
     puts("   dS = A (dA - sum_j A dA): raising one score takes weight from all"
          " others of\n   its row, so a key gains only if it was worth more than"
          " the row's average.");
@@ -74,17 +78,21 @@ static void tell_softmax(const cli_lesson *s)
                 tell_row(s, i);
     cli_tell_matrix("dS", "the gradient by the scores, 0 at hidden pairs",
                     s->ds, p->len_q, p->len_k, s->visible);
+    if (s->dsinks)
+        printf("   dsink = %.6g, the sum over rows of the sink's weight times\n"
+               "   0 - sum_j A dA: it has no value, so its dA is 0.\n",
+               *s->dsinks);
     if (!s->dlse && !s->sink && rows_cancel(s))
         puts("   Each row of dS sums to 0, up to rounding: adding a constant to"
              " all scores of\n   a row changes nothing.");
 }
 
-void cli_tell_backward(const cli_lesson *s)
+void cli_tell_backward(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
 
     tell_loss(s);
-    puts("\n8. Back through O = A V\n");
+    cli_tell_step(s, "Back through O = A V");
     cli_tell_matrix("dV = A^T dO", "each value gets the dO of who looked at it",
                     s->dv, p->len_k, p->dim_v, NULL);
     cli_tell_matrix("dA = dO V^T", "a weight matters as its value agrees with "
@@ -92,7 +100,12 @@ void cli_tell_backward(const cli_lesson *s)
     if (s->dropout)
         puts("   Both with the weights as dropout left them.");
     tell_softmax(s);
-    puts("\n10. Back through S = scale Q K^T\n");
+    cli_tell_step(s, "Back through S = scale Q K^T");
+    if (s->dbias)
+        puts("   dBias is dS itself; a bias that heads or batches share adds up"
+             " theirs.");
+    if (s->dslopes)
+        printf("   dslope = -sum_ij dS |p - j| = %.6g.\n", *s->dslopes);
     if (p->softcap > 0)
         puts("   First dS is multiplied by the slope of the softcap, "
              "1 - tanh^2.");
@@ -106,4 +119,6 @@ void cli_tell_backward(const cli_lesson *s)
     if (s->n_kv != s->n_heads)
         puts("   dK and dV are this head's part; heads that share K and V add "
              "up theirs.");
+    if (s->layer)
+        cli_tell_layer_gradients(s);
 }

@@ -13,7 +13,7 @@
 
 /* ------------------------------------------------------------------ inputs */
 
-static void tell_sizes(const cli_lesson *s)
+static void tell_sizes(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
 
@@ -31,7 +31,11 @@ static void tell_sizes(const cli_lesson *s)
                (long long)s->kv_head, (long long)s->n_kv);
     if (s->n_heads > 1 || s->n_batch > 1)
         puts(". Each head does this alone; --head=H tells\nabout another.\n");
-    puts("1. Inputs\n");
+    if (s->layer) {
+        cli_tell_layer_inputs(s);
+        return;
+    }
+    cli_tell_step(s, "Inputs");
     printf("   %lld queries look at %lld keys. All numbers are fp64.\n",
            (long long)p->len_q, (long long)p->len_k);
     if (s->options->rope.given)
@@ -58,16 +62,16 @@ static double spread(const double *x, int64_t n)
     return n > 0 ? sqrt(sum / (double)n) : 0;
 }
 
-static void tell_scores(const cli_lesson *s)
+static void tell_scores(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
     const int64_t n = p->len_q * p->len_k;
     const double usual = p->dim_qk > 0 ? 1 / sqrt((double)p->dim_qk) : 1;
 
-    puts("\n2. Scores: how well each query fits each key\n");
+    cli_tell_step(s, "Scores: how well each query fits each key");
     cli_tell_matrix("Q K^T", "the dot product of every query with every key",
                     s->dots, p->len_q, p->len_k, NULL);
-    puts("\n3. Scale\n");
+    cli_tell_step(s, "Scale");
     if (p->scale == usual)
         printf("   times 1/sqrt(D) = 1/sqrt(%lld) = %.4g", (long long)p->dim_qk,
                p->scale);
@@ -122,7 +126,7 @@ static void tell_rules(const cli_lesson *s)
         puts("   bias: a bias of -inf hides its key.");
 }
 
-static void tell_mask(const cli_lesson *s)
+static void tell_mask(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
     const int64_t n = p->len_q * p->len_k;
@@ -132,7 +136,7 @@ static void tell_mask(const cli_lesson *s)
         hidden += !s->visible[i];
     for (int64_t i = 0; i < p->len_q; i++)
         empty += cli_lesson_row(s, i).n_visible == 0;
-    puts("\n4. Mask\n");
+    cli_tell_step(s, "Mask");
     tell_rules(s);
     if (hidden == 0) {
         puts("   Nothing is hidden: every query sees every key.");
@@ -290,11 +294,11 @@ static void tell_long_row(const cli_lesson *s, int64_t i)
                exp(*s->sink - row.max), exp(*s->sink - row.max) / row.sum);
 }
 
-static void tell_softmax(const cli_lesson *s)
+static void tell_softmax(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
 
-    puts("\n5. Softmax, row by row\n");
+    cli_tell_step(s, "Softmax, row by row");
     puts("   A row's largest score is subtracted (which changes nothing but "
          "keeps exp\n   from overflowing), then exponentials are divided by "
          "their sum.");
@@ -372,11 +376,11 @@ static void tell_sum(const cli_lesson *s, int64_t i)
     putchar('\n');
 }
 
-static void tell_output(const cli_lesson *s)
+static void tell_output(cli_lesson *s)
 {
     const attn_ref_problem *p = &s->problem;
 
-    puts("\n6. Output: the weighted average of the values\n");
+    cli_tell_step(s, "Output: the weighted average of the values");
     if (s->dropout)
         puts("   Dropout sets some weights to 0 and enlarges the others, so "
              "that the\n   expectation stays.");
@@ -408,11 +412,13 @@ static void tell_output(const cli_lesson *s)
     }
 }
 
-void cli_tell_forward(const cli_lesson *s)
+void cli_tell_forward(cli_lesson *s)
 {
     tell_sizes(s);
     tell_scores(s);
     tell_mask(s);
     tell_softmax(s);
     tell_output(s);
+    if (s->layer)
+        cli_tell_layer_output(s);
 }

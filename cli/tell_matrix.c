@@ -80,6 +80,12 @@ static void print_rows(const double *x, int64_t rows, int64_t columns,
     }
 }
 
+void cli_tell_step(cli_lesson *s, const char *title)
+{
+    s->step++;
+    printf("%s%d. %s\n\n", s->step > 1 ? "\n" : "", s->step, title);
+}
+
 void cli_tell_matrix(const char *name, const char *meaning, const double *x,
                      int64_t rows, int64_t columns,
                      const unsigned char *visible)

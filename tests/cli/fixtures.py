@@ -95,6 +95,7 @@ def wrong_shapes():
     np.save("mask_float.npy", np.ones((3, 3)))
     np.save("mask_int.npy", np.ones((3, 3), "u1"))
     np.save("mask5.npy", np.ones((1, 1, 1, 3, 3), bool))
+    np.save("bias.npy", numbers(3, 3))
     np.save("bias_int.npy", np.ones((3, 3), "i8"))
     np.save("slopes.npy", np.array([0.5]))
     np.save("slopes2.npy", np.array([0.5, 0.25]))
@@ -180,6 +181,11 @@ def layers():
                for i, n in enumerate("qkvo")}
     x = numbers(3, 4, kind="f4")
     np.savez("layer.npz", x=x, **weights)
+    np.savez("layer_biased.npz", x=x, dy=numbers(3, 4, kind="f4", shift=3),
+             **weights, **{"b_" + n: numbers(4, kind="f4", shift=i)
+                           for i, n in enumerate("qkvo")})
+    np.savez("layer_cross.npz", x=x, x_kv=numbers(2, 4, kind="f4", shift=1),
+             **{n: w for n, w in weights.items() if n != "w_o"})
     np.savez("layer_packed.npz", x=x, w_qkv=numbers(4, 10, kind="f4"))
     np.savez("layer_mixed.npz", x=x, w_q=weights["w_q"],
              w_k=weights["w_k"].astype("f8"), w_v=weights["w_v"])

@@ -178,7 +178,37 @@ def arrays(attn, rng):
             ones = np.ones((1, 14))
             db, error = product(ones, 0 * ones, dy, 0 * dy, U[kind])
             compare("db_o", got["db_o"], (db[0], error[0]))
-            differences(attn, rng, p, x, words, got) if kind == "f8" else None
+            if kind == "f8":
+                differences(attn, rng, p, x, words, got)
+                explained(attn, words, got, heads, kv_heads)
+
+
+def explained(attn, words, got, heads, kv_heads):
+    """attn explain tells of batch 1 and the last head what attn run gave: the
+    values of small arrays, least and largest of the others. The two compute
+    in different orders: 2^-40 of the largest number is far above that and far
+    below any mistake."""
+    words = [w for w in words if w != "--weights"]
+    done = subprocess.run([attn, "explain", *words, "--json", "--batch=1",
+                           f"--head={heads - 1}"], capture_output=True,
+                          text=True, check=False)
+    check("explain a layer", done.returncode == 0, done.stderr)
+    steps = {step["name"]: step for step in json.loads(done.stdout)["steps"]}
+    dim = got["dw_q"].shape[1] // heads
+    h, g = (slice((n - 1) * dim, n * dim) for n in (heads, kv_heads))
+    want = {"y": got["y"][1], "weights": got["weights"][1, -1],
+            "lse": got["lse"][1, -1], "dx": got["dx"][1],
+            "dw_o": got["dw_o"][h]}
+    want |= {n: got[n][..., s] for n, s in (
+        ("dw_q", h), ("dw_k", g), ("dw_v", g), ("db_q", h), ("db_k", g),
+        ("db_v", g))}
+    for name, x in want.items():
+        step = steps[name]
+        told = [step["min"], step["max"], *np.ravel(step.get("values", []))]
+        right = [x.min(), x.max(), *(x.ravel() if "values" in step else [])]
+        check(f"explain tells {name}", len(told) == len(right) and np.abs(
+            np.subtract(told, right)).max() <= 2 ** -40 * abs(x).max(),
+            f"{told} and not {right}")
 
 
 def differences(attn, rng, p, x, words, got):
