@@ -3,7 +3,7 @@
  * attn_subject.h: subjects for the doctor out of other people's programs: a
  * Python function, a symbol of a shared library, a command. Each runs in a
  * child process: that it crashes or hangs is an answer, not the end. POSIX
- * only. Since 0.1. */
+ * only, but for attn_subject_open_exchange. Since 0.1. */
 #ifndef ATTN_SUBJECT_H
 #define ATTN_SUBJECT_H
 
@@ -35,6 +35,16 @@ ATTN_API attn_status attn_subject_open(const char *what,
 ATTN_API attn_status attn_subject_open_command(
     const char *command, const attn_subject_options *options,
     attn_subject **subject, attn_diag *diag);
+/* What does a child's part in this process, in whatever language: takes the
+ * bytes of a call and points *reply at those of its answer, which stay until
+ * the next. 0: it cannot be called any more. */
+typedef int attn_exchange(void *ctx, const void *call, size_t n_call,
+                          const void **reply, size_t *n_reply);
+/* `hello` is the first message; docs/doctor.md has all of them. */
+ATTN_API attn_status attn_subject_open_exchange(
+    const char *name, const void *hello, size_t n_hello,
+    attn_exchange *exchange, void *ctx, attn_subject **subject,
+    attn_diag *diag);
 /* Ends the child. */
 ATTN_API void attn_subject_close(attn_subject *subject);
 

@@ -15,6 +15,7 @@ drop-in replacements. docs/python.md is the tour.
 from ._attention import (Gradients, attention, attention_backward,
                          attention_vjp, dropout_mask, merge, weights)
 from ._cache import KVCache, decode
+from ._doctor import Report, doctor
 from ._info import info
 from ._lab import lab
 from ._layer import LayerGradients, multi_head, multi_head_vjp
@@ -23,8 +24,8 @@ from ._rope import rope, rope_backward, rope_frequencies
 __version__ = "0.1.0"
 
 __all__ = [
-    "Gradients", "KVCache", "LayerGradients", "attention",
-    "attention_backward", "attention_vjp", "decode", "dropout_mask", "info",
-    "lab", "merge", "multi_head", "multi_head_vjp", "rope", "rope_backward",
-    "rope_frequencies", "weights",
+    "Gradients", "KVCache", "LayerGradients", "Report", "attention",
+    "attention_backward", "attention_vjp", "decode", "doctor", "dropout_mask",
+    "info", "lab", "merge", "multi_head", "multi_head_vjp", "rope",
+    "rope_backward", "rope_frequencies", "weights",
 ]

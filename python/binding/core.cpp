@@ -5,6 +5,7 @@
  * results, and calls the C library without the interpreter's lock; it computes
  * nothing. attn/_core.pyi has the signatures, the modules of attn the manual.
  */
+#include "doctor_call.h"
 #include "heat_map.h"
 #include "lab_call.h"
 #include "layer_call.h"
@@ -561,6 +562,10 @@ NB_MODULE(_core, m)
           "arrays"_a, "heads"_a, "heads_kv"_a, optional("rope"), "qk_norm"_a,
           "norm_eps"_a, "keywords"_a, optional("dlse"));
     m.def("heat_map", &heat_map);
+    m.def("doctor", &doctor, "name"_a, "hello"_a, "answer"_a, "kind"_a,
+          "layout"_a.none(), "dtype"_a, "seed"_a, "expect"_a.none(),
+          "seconds"_a);
+    m.def("doctor_list", &doctor_list);
     m.def("lab", &lab);
     m.def("lab_list", &lab_list);
     m.def("facts", &facts);

@@ -100,7 +100,8 @@ static void add_options(attn__interview *in, attn__question *q)
     if (q->lengths && in->binding->one_length)
         q->lengths = same_number(in, q->lengths[0], n->batch);
     if (q->asked & ASK_OFFSET)
-        q->offset = random_integers(in, n->batch, 1, n->len_k - 1);
+        q->offset = random_integers(
+            in, q->cu_q ? q->n_sequences : n->batch, 1, n->len_k - 1);
 }
 
 /* Matrices whose products keep the size of what they meet. */

@@ -71,6 +71,7 @@ double *attn__dump_named(const attn__dump *dump, const char *names,
 typedef struct attn__way {
     attn__layout layout;
     bool weights_out, q_flat, one_length;
+    bool varlen; /* packed sequences, where that is optional */
 } attn__way;
 
 /* Ask everything in this way, and explain the answers. */
@@ -96,6 +97,8 @@ void attn__examine_dump(attn__exam *exam, const attn_dump_array *arrays,
 
 /* Report what an attempt found, and stress what is right. */
 void attn__report_attempt(attn__exam *exam, attn__attempt *attempt);
+/* The same of packed sequences, after what it does with others. */
+void attn__report_packed(attn__exam *exam, attn__attempt *attempt);
 /* The first part alone, from answers that are there. */
 void attn__report_answers(attn__exam *exam, attn__attempt *attempt);
 

@@ -237,6 +237,21 @@ static void stress(attn__exam *exam, attn__attempt *a)
     attn__check_further(exam, a);
 }
 
+void attn__report_packed(attn__exam *exam, attn__attempt *a)
+{
+    attn_report *r = exam->report;
+
+    if (a->state == STATE_NAMED)
+        report_named(exam, a);
+    else if (a->state == STATE_UNEXPLAINED)
+        report_unexplained(exam, a);
+    if (a->state != STATE_SILENT)
+        attn__add_fact(r, "packed sequences", "%s",
+                       a->state == STATE_RIGHT ? "right" : "wrong");
+    r->seconds += a->binding.seconds;
+    r->calls += a->binding.calls;
+}
+
 void attn__report_attempt(attn__exam *exam, attn__attempt *a)
 {
     attn_report *r = exam->report;

@@ -20,6 +20,14 @@ static bool has_role(const attn__binding *b, attn__role role)
     return attn__parameter_of(b, role) >= 0;
 }
 
+/* Does it take packed sequences and nothing else? */
+static bool is_packing(const attn__binding *b)
+{
+    const int x = attn__parameter_of(b, ROLE_CU_Q);
+
+    return x >= 0 && !b->subject->parameters[x].optional;
+}
+
 /* How the window is passed: a pair, or one number. */
 static void learn_window(attn__interview *in)
 {
@@ -148,7 +156,7 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     attn__list_meanings(exam, a, &in->meaning, 1);
     in->layer = exam->kind == ATTN_KIND_MULTI_HEAD;
     in->decode = exam->kind == ATTN_KIND_DECODE;
-    in->varlen = has_role(&a->binding, ROLE_CU_Q);
+    in->varlen = way.varlen || is_packing(&a->binding);
     in->strict = !exam->expect.identify;
     in->budget = exam->options.seconds;
     if (in->layer && !has_role(&a->binding, ROLE_HEADS) && in->heads == 0)
@@ -237,7 +245,7 @@ static bool find_way(attn__exam *exam, const attn__way *ways, size_t n,
         attn__bind(&b, exam->subject, exam->kind);
         if (wanted && attn__layout_of(wanted) != (int)ways[x].layout)
             continue;
-        if (has_role(&b, ROLE_CU_Q) && ways[x].layout != LAYOUT_SHD)
+        if (is_packing(&b) && ways[x].layout != LAYOUT_SHD)
             continue; /* packed sequences are (total, heads, dim) */
         if (!wanted && is_packed(ways[x].layout) &&
             exam->kind != ATTN_KIND_MULTI_HEAD && !has_role(&b, ROLE_HEADS))
@@ -285,6 +293,21 @@ static const attn__way decode_ways[] = {
     {.layout = LAYOUT_SD, .q_flat = true},
 };
 
+/* What is right with arrays of its own is asked with packed ones too, if it
+ * takes them. */
+static void examine_packed(attn__exam *exam, const attn__attempt *best)
+{
+    attn__attempt packed;
+
+    if (best->state != STATE_RIGHT || exam->kind != ATTN_KIND_ATTENTION ||
+        best->interview->varlen || !has_role(&best->binding, ROLE_CU_Q) ||
+        !attn__attempt_way(
+            exam, (attn__way){.layout = LAYOUT_SHD, .varlen = true}, &packed))
+        return;
+    packed.interview->binding = &packed.binding;
+    attn__report_packed(exam, &packed);
+}
+
 void attn__examine_attention(attn__exam *exam)
 {
     attn__attempt best;
@@ -302,4 +325,5 @@ void attn__examine_attention(attn__exam *exam)
         return;
     best.interview->binding = &best.binding;
     attn__report_attempt(exam, &best);
+    examine_packed(exam, &best);
 }

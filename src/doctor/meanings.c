@@ -43,9 +43,9 @@ static void set_always(attn__meaning *m, double causal)
     m->corner = m->always;
 }
 
-static void set_by_length(attn__meaning *m, double by_length)
+static void set_corner_end(attn__meaning *m, double end)
 {
-    m->corner_by_length = by_length > 0;
+    m->corner_end = (attn__corner_end)end;
 }
 
 static void set_mask_hides(attn__meaning *m, double hides)
@@ -200,7 +200,11 @@ int attn__list_meanings(const attn__exam *exam, const attn__attempt *a,
     branch_slopes(&l, exam, a);
     if (e->identify && b->takes & (ASK_WINDOW | ASK_ALIBI))
         branch(&l, set_place, ATTN_CAUSAL_TOP_LEFT);
-    if (b->takes & ASK_LENGTHS && (b->takes & ASK_CAUSAL || e->has_causal))
-        branch(&l, set_by_length, 0);
+    if (b->takes & ASK_LENGTHS && (b->takes & ASK_CAUSAL || e->has_causal)) {
+        const int n = l.n;
+
+        grow(&l, n, set_corner_end, END_BY_LENGTH_UNLESS_SQUARE);
+        grow(&l, n, set_corner_end, END_BY_KEYS);
+    }
     return l.n;
 }

@@ -14,7 +14,7 @@ void attn__meaning_init(attn__meaning *meaning)
         .corner = ATTN_CAUSAL_BOTTOM_RIGHT,
         .place = ATTN_CAUSAL_BOTTOM_RIGHT,
         .always_window = {-1, -1},
-        .corner_by_length = true,
+        .corner_end = END_BY_LENGTH,
     };
 }
 
@@ -191,14 +191,16 @@ static int64_t position_of(const attn__work *w, int64_t b)
         w->causal == ATTN_CAUSAL_NONE ? w->meaning->place : w->causal;
     int64_t end = w->n.len_k;
 
-    if (a->offset)
-        return a->offset[b];
     if (a->cu_q)
         return 0;
+    if (a->offset)
+        return a->offset[b];
     if (corner == ATTN_CAUSAL_TOP_LEFT)
         return 0;
-    if (a->lengths && w->meaning->corner_by_length &&
-        !(w->causal == ATTN_CAUSAL_NONE && w->n.len_q == w->n.len_k))
+    if (a->lengths && w->meaning->corner_end != END_BY_KEYS &&
+        !(w->n.len_q == w->n.len_k &&
+          (w->causal == ATTN_CAUSAL_NONE ||
+           w->meaning->corner_end == END_BY_LENGTH_UNLESS_SQUARE)))
         end = a->lengths[b];
     return end - w->n.len_q;
 }
@@ -213,13 +215,15 @@ static void place_sequences(attn__work *w)
     for (int64_t i = 0; i < w->n.len_q; i++)
         w->shift[i] = 0;
     for (int64_t s = 0; a->cu_q && s < a->n_sequences; s++) {
-        const int64_t first = a->cu_k[s] - a->cu_q[s];
-        const int64_t more = a->cu_k[s + 1] - a->cu_k[s] -
-                             (a->cu_q[s + 1] - a->cu_q[s]);
+        int64_t more = a->cu_k[s + 1] - a->cu_k[s] -
+                       (a->cu_q[s + 1] - a->cu_q[s]);
 
+        if (a->offset)
+            more = a->offset[s];
+        else if (corner == ATTN_CAUSAL_TOP_LEFT)
+            more = 0;
         for (int64_t i = a->cu_q[s]; i < a->cu_q[s + 1]; i++)
-            w->shift[i] =
-                first + (corner == ATTN_CAUSAL_TOP_LEFT ? 0 : more);
+            w->shift[i] = a->cu_k[s] - a->cu_q[s] + more;
     }
 }
 

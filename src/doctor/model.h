@@ -21,6 +21,15 @@ typedef enum attn__window_form {
     WINDOW_BOTH
 } attn__window_form;
 
+/* Where the last query stands, for bottom right: at the last valid key, at the
+ * last valid key unless len_q = len_k (a padded batch stays on its diagonal),
+ * or at the last key. */
+typedef enum attn__corner_end {
+    END_BY_LENGTH,
+    END_BY_LENGTH_UNLESS_SQUARE,
+    END_BY_KEYS
+} attn__corner_end;
+
 /* What right code may choose. */
 typedef struct attn__meaning {
     attn_causal corner; /* of plain causal */
@@ -36,7 +45,7 @@ typedef struct attn__meaning {
     const double *slopes, *sinks; /* built in, NULL = none */
     bool has_table; /* the slopes are those of a table, for any heads */
     int table;
-    bool corner_by_length; /* bottom right is that of k_length, not len_k */
+    attn__corner_end corner_end;
     bool interleaved;
 } attn__meaning;
 

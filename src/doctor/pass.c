@@ -510,7 +510,8 @@ static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
     else if (role == ROLE_DROPOUT && is_dropping(c->binding))
         *v = of_real(0);
     else if (role == ROLE_OFFSET && q->offset)
-        *v = per_batch(c, q->offset);
+        *v = q->cu_q ? of_tensor(integers(c, q->offset, q->n_sequences))
+                     : per_batch(c, q->offset);
     else if (role == ROLE_EXTRA && q->asked & ASK_EXTRA)
         *v = of_boolean(true);
     else if (role == ROLE_TRAINING)

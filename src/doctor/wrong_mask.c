@@ -17,7 +17,7 @@ static void band(attn__work *w, origin from, int64_t lowest, int64_t highest)
 {
     ATTN__FOR_ROWS(w, row) {
         const int64_t p = from == ROW     ? row.i
-                          : from == PLACE ? row.i + w->place[row.b]
+                          : from == PLACE ? row.i + w->place[row.b] + w->shift[row.i]
                                           : row.position;
 
         for (int64_t j = 0; j < w->n.len_k; j++)
@@ -84,8 +84,8 @@ void attn__right_window(attn__work *w, double param)
 /* Windows count from the row's number, not from its position. */
 void attn__place_local(attn__work *w, double param)
 {
-    (void)param;
-    for (int64_t b = 0; b < w->n.batch; b++)
+    attn__right_place(w, param);
+    for (int64_t b = 0; b < w->n.batch && !w->given->cu_q; b++)
         w->place[b] = 0;
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/alloc.h"
+#include "subject/protocol.h"
 
 extern char **environ;
 
@@ -233,47 +234,41 @@ attn_outcome attn__child_receive(attn__child *child, attn__message *message,
     return outcome;
 }
 
-/* -------------------------------------------------------------- messages */
+/* -------------------------------------------------------------- converse */
 
-void attn__message_free(attn__message *message)
+static attn_outcome exchange(attn__child *child, attn__message *call,
+                             double timeout, attn_answer *answer)
 {
-    attn__free(message->data);
-    *message = (attn__message){0};
+    attn__message m = {0};
+    attn_outcome outcome = attn__child_send(child, call, timeout);
+
+    if (outcome == ATTN_ANSWERED)
+        outcome = attn__child_receive(child, &m, timeout);
+    if (outcome == ATTN_ANSWERED)
+        outcome = attn__decode_answer(&m, answer);
+    attn__message_free(&m);
+    return outcome;
 }
 
-bool attn__append(attn__message *message, const void *data, size_t size)
+attn_outcome attn__converse(attn__child *child, const attn_value *values,
+                            int32_t n, double timeout, int *ends,
+                            attn_answer *answer)
 {
-    unsigned char *grown =
-        attn__realloc_array(message->data, message->length + size + 1, 1);
+    const size_t size = sizeof answer->message;
+    attn__message call;
+    attn_outcome outcome;
 
-    if (!grown)
-        return false;
-    if (size > 0)
-        memcpy(grown + message->length, data, size);
-    message->data = grown;
-    message->length += size;
-    return true;
-}
-
-bool attn__take(attn__message *message, void *data, size_t size)
-{
-    if (size > message->length - message->at)
-        return false;
-    if (size > 0)
-        memcpy(data, message->data + message->at, size);
-    message->at += size;
-    return true;
-}
-
-bool attn__take_text(attn__message *message, char *text, size_t size)
-{
-    uint32_t length;
-
-    if (!attn__take(message, &length, sizeof length) ||
-        length > message->length - message->at)
-        return false;
-    snprintf(text, size, "%.*s", (int)length,
-             (const char *)message->data + message->at);
-    message->at += length;
-    return true;
+    if (!attn__encode_call(&call, values, n))
+        return ATTN_LOST;
+    outcome = exchange(child, &call, timeout, answer);
+    attn__message_free(&call);
+    if (outcome == ATTN_TIMED_OUT)
+        snprintf(answer->message, size, "no answer within %g s", timeout);
+    if (outcome == ATTN_CRASHED || outcome == ATTN_TIMED_OUT) {
+        ++*ends;
+        attn__child_end(child,
+                        outcome == ATTN_CRASHED ? answer->message : NULL,
+                        size);
+    }
+    return outcome;
 }

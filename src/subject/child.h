@@ -5,11 +5,10 @@
 #ifndef ATTN_SUBJECT_CHILD_H
 #define ATTN_SUBJECT_CHILD_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "attn_doctor.h"
+#include "subject/message.h"
 
 typedef struct attn__child {
     pid_t pid; /* 0 = none */
@@ -26,24 +25,16 @@ void attn__child_leave(void);
  * receives how it had ended, if it had. */
 void attn__child_end(attn__child *child, char *message, size_t size);
 
-typedef struct attn__message {
-    unsigned char *data; /* from attn__alloc */
-    size_t length, at;   /* `at`: how far it has been read */
-} attn__message;
-
-void attn__message_free(attn__message *message);
-
 /* ANSWERED, CRASHED (the other end is closed) or TIMED_OUT. */
 attn_outcome attn__child_send(attn__child *child, const attn__message *message,
                               double seconds);
 attn_outcome attn__child_receive(attn__child *child, attn__message *message,
                                  double seconds);
 
-/* Append; false if memory is short. */
-bool attn__append(attn__message *message, const void *data, size_t size);
-/* Take the next `size` bytes; false, having taken none, if there are fewer. */
-bool attn__take(attn__message *message, void *data, size_t size);
-/* A u32 length and so many bytes, into text[size], cut and terminated. */
-bool attn__take_text(attn__message *message, char *text, size_t size);
+/* Send a call and take its answer. A crash or a timeout ends the child, adds
+ * to *ends and says so in the answer's message. */
+attn_outcome attn__converse(attn__child *child, const attn_value *values,
+                            int32_t n, double timeout, int *ends,
+                            attn_answer *answer);
 
 #endif

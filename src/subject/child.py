@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The Python side of the doctor: loads FILE, finds FUNCTION, and answers calls
-# that come over the socket at fd 0. protocol.h describes the messages. NumPy
-# alone is needed; results may come from anything that NumPy can read.
+# that come over the socket at fd 0; or, imported, answers them in the process
+# of attn.doctor. protocol.h describes the messages. NumPy alone is needed;
+# arrays may go to, and results come from, PyTorch and JAX.
 import importlib.util
 import inspect
 import os
@@ -10,14 +11,16 @@ import re
 import struct
 import sys
 import time
+import types
 import warnings
 
-for name in ("OPENBLAS", "OMP", "MKL"):
-    os.environ.setdefault(name + "_NUM_THREADS", "1")
-link = os.dup(0)
-quiet = os.open(os.devnull, os.O_RDWR)
-for fd in (0, 1, 2):  # what the subject prints is not for us
-    os.dup2(quiet, fd)
+if __name__ == "__main__":
+    for name in ("OPENBLAS", "OMP", "MKL"):
+        os.environ.setdefault(name + "_NUM_THREADS", "1")
+    link = os.dup(0)
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):  # what the subject prints is not for us
+        os.dup2(quiet, fd)
 
 import numpy as np  # noqa: E402
 
@@ -40,7 +43,7 @@ def receive(n):
 
 
 def send(payload):
-    data = struct.pack("<I", len(payload)) + payload
+    data = memoryview(struct.pack("<I", len(payload)) + payload)
     while data:
         data = data[os.write(link, data):]
 
@@ -66,13 +69,44 @@ def load(path, dotted):
     return found
 
 
+def inner(function):
+    """The Python function that does the work, as far as it can be seen."""
+    for _ in range(8):
+        if hasattr(function, "func"):  # functools.partial
+            function = function.func
+        elif hasattr(function, "__wrapped__"):  # jax.jit, functools.wraps
+            function = function.__wrapped__
+        elif not inspect.isroutine(function) and hasattr(function, "forward"):
+            function = function.forward  # torch.nn.Module
+        elif not inspect.isroutine(function) and \
+                not isinstance(function, type) and \
+                isinstance(getattr(type(function), "__call__", None),
+                           types.FunctionType):
+            function = type(function).__call__
+        else:
+            break
+    return function
+
+
+def documented(function):
+    """(name, optional, default, positional only) out of the first line of a
+    builtin's documentation, "f(q, k, mask=None) -> Tensor"."""
+    found = re.search(r"^\s*\w+\(([^()]*)\)", inspect.getdoc(function) or "")
+    if not found:
+        return [(n, False, "", True) for n in ("q", "k", "v")]
+    words = [w.partition("=") for w in found.group(1).split(",")]
+    return [(name.strip(" */").split(":")[0], bool(equals), default.strip(),
+             False) for name, equals, default in words if name.strip(" */")]
+
+
 def parameters(function):
-    """(name, optional, default, positional only) of each, and whether more
-    are taken by name."""
+    """(name, optional, default, positional only) of each."""
+    if hasattr(function, "forward") and not inspect.isroutine(function):
+        function = function.forward
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return [(n, False, "", True) for n in ("q", "k", "v")]
+        return documented(function)
     found = []
     for p in signature.parameters.values():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
@@ -87,11 +121,90 @@ def words_of(function):
     """Documentation, and comments at the top of the body."""
     words = inspect.getdoc(function) or ""
     try:
-        source = inspect.getsource(function)
+        source = inspect.getsource(inner(function))
         words += "\n" + "\n".join(re.findall(r"#\s*(.*)", source))
     except (OSError, TypeError):
         pass
     return words[:3000]
+
+
+def hello(function):
+    """What the function takes: the first message."""
+    known = parameters(function)
+    parts = [b"H", struct.pack("<I", len(known))]
+    for name, optional, default, _ in known:
+        parts += [text(name), struct.pack("<B", optional), text(default)]
+    return b"".join(parts) + text(words_of(function))
+
+
+# --------------------------------------------------------------- frameworks
+
+def names_of(code):
+    """The global names that code, and what is nested in it, uses."""
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= names_of(constant)
+    return names
+
+
+def used_by(function):
+    """What a function's code names: modules, functions and others."""
+    names = names_of(function.__code__)
+    found = [function.__globals__[n] for n in names
+             if n in function.__globals__]
+    for cell in function.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # not yet filled
+            pass
+    return found
+
+
+def package_of(thing):
+    name = thing.__name__ if isinstance(thing, types.ModuleType) else \
+        getattr(thing, "__module__", None) or type(thing).__module__
+    return str(name).split(".")[0]
+
+
+def packages_of(function):
+    """The packages that a function uses, by itself or by what it calls."""
+    packages, seen, waiting = set(), [], [function]
+    while waiting and len(seen) < 200:
+        f = waiting.pop()
+        packages.add(package_of(f))
+        f = inner(f)
+        packages.add(package_of(f))
+        if not hasattr(f, "__code__") or not hasattr(f, "__globals__") or \
+                f.__code__ in seen or packages & {"torch", "jax", "jaxlib"}:
+            continue
+        seen.append(f.__code__)
+        for thing in used_by(f):
+            packages.add(package_of(thing))
+            if callable(thing):
+                waiting.append(thing)
+    return packages
+
+
+def to_torch(array):
+    return sys.modules["torch"].from_numpy(array)
+
+
+def to_jax(array):
+    return sys.modules["jax"].numpy.asarray(array)
+
+
+MAKERS = {"numpy": np.asarray, "torch": to_torch, "jax": to_jax}
+
+
+def makers_of(function):
+    """What to make of an array before the function gets it: the likeliest
+    first, then whatever else there is in this process."""
+    packages = packages_of(function)
+    order = [name for name in ("torch", "jax") if name in packages]
+    order += [name for name in MAKERS if name not in order]
+    return [MAKERS[name] for name in order
+            if name == "numpy" or name in sys.modules]
 
 
 # ------------------------------------------------------------------ calling
@@ -172,62 +285,99 @@ def results_of(returned):
         same = all(r.shape == returned[0].shape for r in returned)
         if not (same and returned[0].ndim <= 1):
             return list(returned)
+    if hasattr(returned, "__iter__") and not hasattr(returned, "shape") and \
+            not isinstance(returned, (list, str)):
+        return [r for r in returned if r is not None]
     return [] if returned is None else [returned]
 
 
-def answer(function, known, data):
-    reader = Reader(data)
-    positional, named, bases = [], {}, []
-    for _ in range(reader.take("I")):
-        index = reader.take("i")
-        value, base = reader.value()
-        name, _, _, by_position = known[index]
-        if by_position:
-            positional.append(value)
-        else:
-            named[name] = value
-        bases.append((base, None if base is None else base.tobytes()))
-    start = time.perf_counter()
-    returned = function(*positional, **named)
-    seconds = time.perf_counter() - start
-    arrays = [as_array(r) for r in results_of(returned)[:8]]
-    mutated = 0
-    for bit, (base, before) in enumerate(bases):
-        if base is not None and base.tobytes() != before and bit < 32:
-            mutated |= 1 << bit
-    parts = [b"A", struct.pack("<dII", seconds, mutated, len(arrays))]
-    for x, code in arrays:
-        parts.append(struct.pack("<BB%dq" % x.ndim, code, x.ndim, *x.shape))
-        parts.append(np.ascontiguousarray(x).tobytes())
-    return b"".join(parts)
+class Callee:
+    """A function that messages call."""
+
+    def __init__(self, function):
+        if not callable(function):
+            raise TypeError("%r is not callable" % (function,))
+        self.function = function
+        self.known = parameters(function)
+        self.makers = makers_of(function)
+
+    def values_of(self, data):
+        """[(parameter, value, memory of an array)] of a message."""
+        reader = Reader(data)
+        return [(self.known[reader.take("i")], *reader.value())
+                for _ in range(reader.take("I"))]
+
+    def call(self, data, make):
+        """(what it returns, seconds, bits of arrays that it changed)"""
+        positional, named, before = [], {}, []
+        for (name, _, _, by_position), value, base in self.values_of(data):
+            if base is not None:
+                value = make(value)
+            if by_position:
+                positional.append(value)
+            else:
+                named[name] = value
+            before.append((base, None if base is None else base.tobytes()))
+        start = time.perf_counter()
+        returned = self.function(*positional, **named)
+        seconds = time.perf_counter() - start
+        arrays = [as_array(r) for r in results_of(returned)[:8]]
+        mutated = 0
+        for bit, (base, old) in enumerate(before):
+            if base is not None and base.tobytes() != old and bit < 32:
+                mutated |= 1 << bit
+        return arrays, seconds, mutated
+
+    def first_that_works(self, data):
+        """The call by the first maker that it takes, which stays."""
+        refusal = None
+        for make in self.makers:
+            try:
+                found = self.call(data, make)
+            except Exception as error:
+                refusal = refusal or error
+            else:
+                self.makers = [make]
+                return found
+        raise refusal
+
+    def answer(self, data):
+        arrays, seconds, mutated = self.first_that_works(data)
+        parts = [b"A", struct.pack("<dII", seconds, mutated, len(arrays))]
+        for x, code in arrays:
+            parts.append(struct.pack("<BB%dq" % x.ndim, code, x.ndim,
+                                     *x.shape))
+            parts.append(np.ascontiguousarray(x).tobytes())
+        return b"".join(parts)
 
 
 def reason(error):
     return "%s: %s" % (type(error).__name__, error)
 
 
+def refusal(error):
+    return b"R" + text(reason(error))
+
+
 def main():
     try:
         function = load(sys.argv[1], sys.argv[2])
-        if not callable(function):
-            raise TypeError("%s is not callable" % sys.argv[2])
-        known = parameters(function)
+        callee = Callee(function)
+        first = hello(function)
     except BaseException as error:  # whatever a module does on import
         send(b"E" + text(reason(error)))
         return
-    hello = [b"H", struct.pack("<I", len(known))]
-    for name, optional, default, _ in known:
-        hello += [text(name), struct.pack("<B", optional), text(default)]
-    send(b"".join(hello) + text(words_of(function)))
+    send(first)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     while True:
         data = receive(struct.unpack("<I", receive(4))[0])
         try:
-            payload = answer(function, known, data)
+            payload = callee.answer(data)
         except BaseException as error:
-            payload = b"R" + text(reason(error))
+            payload = refusal(error)
         send(payload)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,59 @@
 #include "core/alloc.h"
 #include "core/checked.h"
 
+/* ----------------------------------------------------------------- hello */
+
+static bool take_parameter(attn__message *m, attn__hello *h)
+{
+    char *name = h->names[h->n], *fallback = h->defaults[h->n];
+    unsigned char optional;
+
+    if (!attn__take_text(m, name, sizeof h->names[0]) ||
+        !attn__take(m, &optional, 1) ||
+        !attn__take_text(m, fallback, sizeof h->defaults[0]))
+        return false;
+    h->parameters[h->n++] = (attn_parameter){
+        .name = name,
+        .optional = optional != 0,
+        .fallback = optional ? fallback : NULL,
+    };
+    return true;
+}
+
+static bool take_hello(attn__message *m, attn__hello *h)
+{
+    uint32_t n;
+
+    h->n = 0;
+    if (!attn__take(m, &n, sizeof n) || n > ATTN__MOST_PARAMETERS)
+        return false;
+    while (n-- > 0) {
+        if (!take_parameter(m, h))
+            return false;
+    }
+    return attn__take_text(m, h->words, sizeof h->words);
+}
+
+bool attn__decode_hello(attn__message *m, attn__hello *h, char *message,
+                        size_t size)
+{
+    char letter = '\0';
+
+    attn__take(m, &letter, 1);
+    if (letter == 'H' && take_hello(m, h))
+        return true;
+    if (letter != 'E' || !attn__take_text(m, message, size))
+        snprintf(message, size, "it does not follow the protocol");
+    return false;
+}
+
+void attn__set_hello(attn_subject *subject, const attn__hello *hello)
+{
+    subject->parameters = hello->parameters;
+    subject->n_parameters = hello->n;
+    subject->words = hello->words;
+}
+
 /* ------------------------------------------------------------------ call */
 
 /* Elements from the tensor's first to its last, whatever its strides; the
@@ -146,43 +199,4 @@ attn_outcome attn__decode_answer(attn__message *m, attn_answer *a)
     snprintf(a->message, sizeof a->message,
              "its answer does not follow the protocol");
     return ATTN_CRASHED;
-}
-
-/* -------------------------------------------------------------- converse */
-
-static attn_outcome exchange(attn__child *child, attn__message *call,
-                             double timeout, attn_answer *answer)
-{
-    attn__message m = {0};
-    attn_outcome outcome = attn__child_send(child, call, timeout);
-
-    if (outcome == ATTN_ANSWERED)
-        outcome = attn__child_receive(child, &m, timeout);
-    if (outcome == ATTN_ANSWERED)
-        outcome = attn__decode_answer(&m, answer);
-    attn__message_free(&m);
-    return outcome;
-}
-
-attn_outcome attn__converse(attn__child *child, const attn_value *values,
-                            int32_t n, double timeout, int *ends,
-                            attn_answer *answer)
-{
-    const size_t size = sizeof answer->message;
-    attn__message call;
-    attn_outcome outcome;
-
-    if (!attn__encode_call(&call, values, n))
-        return ATTN_LOST;
-    outcome = exchange(child, &call, timeout, answer);
-    attn__message_free(&call);
-    if (outcome == ATTN_TIMED_OUT)
-        snprintf(answer->message, size, "no answer within %g s", timeout);
-    if (outcome == ATTN_CRASHED || outcome == ATTN_TIMED_OUT) {
-        ++*ends;
-        attn__child_end(child,
-                        outcome == ATTN_CRASHED ? answer->message : NULL,
-                        size);
-    }
-    return outcome;
 }

@@ -21,18 +21,32 @@
 #ifndef ATTN_SUBJECT_PROTOCOL_H
 #define ATTN_SUBJECT_PROTOCOL_H
 
-#include "subject/child.h"
+#include "attn_doctor.h"
+#include "subject/message.h"
+
+enum { ATTN__MOST_PARAMETERS = 64 };
+
+/* What a child says of its function. */
+typedef struct attn__hello {
+    attn_parameter parameters[ATTN__MOST_PARAMETERS];
+    char names[ATTN__MOST_PARAMETERS][64];
+    char defaults[ATTN__MOST_PARAMETERS][64];
+    char words[4096];
+    int32_t n;
+} attn__hello;
+
+/* Read an 'H' or 'E'. False, with the reason in `message`, if it is no 'H'
+ * that follows the protocol. */
+bool attn__decode_hello(attn__message *from, attn__hello *hello, char *message,
+                        size_t size);
+
+/* Give a subject its parameters; `hello` must stay. */
+void attn__set_hello(attn_subject *subject, const attn__hello *hello);
 
 /* Write a call. False if memory is short. */
 bool attn__encode_call(attn__message *message, const attn_value *values,
                        int32_t n);
 /* Read an answer; what does not follow the protocol is CRASHED. */
 attn_outcome attn__decode_answer(attn__message *message, attn_answer *answer);
-
-/* Send a call and take its answer. A crash or a timeout ends the child, adds
- * to *ends and says so in the answer's message. */
-attn_outcome attn__converse(attn__child *child, const attn_value *values,
-                            int32_t n, double timeout, int *ends,
-                            attn_answer *answer);
 
 #endif

@@ -8,50 +8,24 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "subject/child.h"
 #include "subject/open.h"
 #include "subject/protocol.h"
 
 #include "subject/child_py.h"
 
-enum { MOST_PARAMETERS = 64, MOST_ENDS = 2 };
+enum { MOST_ENDS = 2 };
 
 typedef struct python {
     attn_subject subject;
-    attn_parameter parameters[MOST_PARAMETERS];
-    char names[MOST_PARAMETERS][64], defaults[MOST_PARAMETERS][64];
-    char words[4096];
+    attn__hello hello;
     char *file, *function, *python, *name;
     double timeout;
     attn__child child;
     int ends; /* how often it crashed or hung */
 } python;
 
-/* ----------------------------------------------------------------- hello */
-
-static bool read_hello(python *p, attn__message *m)
-{
-    uint32_t n;
-
-    if (!attn__take(m, &n, sizeof n) || n > MOST_PARAMETERS)
-        return false;
-    for (uint32_t x = 0; x < n; x++) {
-        unsigned char optional;
-
-        if (!attn__take_text(m, p->names[x], sizeof p->names[x]) ||
-            !attn__take(m, &optional, 1) ||
-            !attn__take_text(m, p->defaults[x], sizeof p->defaults[x]))
-            return false;
-        p->parameters[x] = (attn_parameter){
-            .name = p->names[x],
-            .optional = optional,
-            .fallback = optional ? p->defaults[x] : NULL,
-        };
-    }
-    p->subject.parameters = p->parameters;
-    p->subject.n_parameters = (int32_t)n;
-    p->subject.words = p->words;
-    return attn__take_text(m, p->words, sizeof p->words);
-}
+/* ----------------------------------------------------------------- start */
 
 /* Start the child and hear its hello. On failure `message` has the reason. */
 static bool start(python *p, char *message, size_t size)
@@ -60,8 +34,7 @@ static bool start(python *p, char *message, size_t size)
                     p->function, NULL};
     attn__message m;
     attn_outcome outcome;
-    char letter = '\0';
-    bool ok = false;
+    bool ok;
 
     snprintf(message, size, "%s cannot be started", p->python);
     if (!attn__child_start(&p->child, argv))
@@ -72,11 +45,7 @@ static bool start(python *p, char *message, size_t size)
         attn__child_end(&p->child, message, size);
         return false;
     }
-    attn__take(&m, &letter, 1);
-    if (letter == 'H')
-        ok = read_hello(p, &m);
-    else if (letter == 'E')
-        attn__take_text(&m, message, size);
+    ok = attn__decode_hello(&m, &p->hello, message, size);
     attn__message_free(&m);
     if (!ok)
         attn__child_end(&p->child, NULL, 0);
@@ -140,6 +109,7 @@ attn_status attn__open_python(const char *what, size_t colon,
         close_python(p);
         return ATTN_E_IO;
     }
+    attn__set_hello(&p->subject, &p->hello);
     *opened = (attn__opened){.subject = p->subject, .close = close_python};
     return ATTN_OK;
 }

@@ -13,8 +13,9 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "python.md"
 
 
 @pytest.mark.parametrize("name", [
-    "attn", "attn._attention", "attn._cache", "attn._info", "attn._lab",
-    "attn._layer", "attn._rope", "attn.lessons"])
+    "attn", "attn._attention", "attn._cache", "attn._doctor", "attn._info",
+    "attn._lab", "attn._layer", "attn._rope", "attn.lessons",
+    "attn.testing"])
 def test_docstrings(name):
     import numpy as np
     result = doctest.testmod(importlib.import_module(name),
@@ -27,7 +28,7 @@ def test_every_function_has_an_example_and_its_errors():
         text = getattr(attn, name).__doc__
         assert text, name
         assert ">>>" in text or name in ("Gradients", "LayerGradients",
-                                         "decode"), name
+                                         "Report", "decode"), name
 
 
 def test_page():
