@@ -16,8 +16,9 @@ typedef enum origin { POSITION, ROW, PLACE } origin;
 static void band(attn__work *w, origin from, int64_t lowest, int64_t highest)
 {
     ATTN__FOR_ROWS(w, row) {
+        const int64_t place = row.i + w->place[row.b] + w->shift[row.i];
         const int64_t p = from == ROW     ? row.i
-                          : from == PLACE ? row.i + w->place[row.b] + w->shift[row.i]
+                          : from == PLACE ? place
                                           : row.position;
 
         for (int64_t j = 0; j < w->n.len_k; j++)
