@@ -30,8 +30,8 @@ void cli_tell_layer_inputs(cli_lesson *s)
     tell_part(s, "x", "X", "a row for each token");
     tell_part(s, "x_kv", "X_kv", "a row for each token that is looked at");
     cli_tell_step(s, "Projections: what a token looks for, offers, and gives");
-    printf("   Q = X W_Q%s, K = %s W_K%s, V = %s W_V%s. A head has its own "
-           "columns of\n   the weights: %lld to %lld of W_Q here.\n",
+    printf("   Q = X W_Q%s, K = %s W_K%s, V = %s W_V%s.\n   A head has columns "
+           "of its own in the weights: %lld to %lld of W_Q here.\n",
            has_bias ? " + b_Q" : "", from,
            cli_part_of(s, "b_k") ? " + b_K" : "", from,
            cli_part_of(s, "b_v") ? " + b_V" : "",
