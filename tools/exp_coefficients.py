@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The coefficients of the kernels' exponentials (src/kernels/tmpl/exp_tmpl.h).
+"""The coefficients of the kernels' exponential (src/kernels/tmpl/exp_tmpl.h).
 
 e^x = 2^n e^r, n = rint(x log2 e), abs(r) <= ln 2 / 2:   e^r = 1 + r + r^2 q(r)
-2^x = 2^n 2^r, n = rint(x),        abs(r) <= 1 / 2:      2^r = 1 + r q(r)
 
 q minimises the largest relative error of the whole: a weighted least-squares
 fit on Chebyshev nodes, reweighted (Lawson) until the error is level, of what
@@ -25,21 +24,15 @@ def series_of_exp(terms):
                                    for k in range(terms - 1)]) / 2
 
 
-def series_of_exp2(terms):
-    """(2^r - 1) / r = sum of r^k (ln 2)^(k + 1) / (k + 1)!"""
-    return np.cumprod([LN2] + [LN2 / REAL(k + 2) for k in range(terms - 1)])
-
-
-def fit(series, half, head, value, degree, real):
-    """Coefficients of q, lowest first, and the largest relative error of
-    r^head q(r) against `value`, the function that q is a part of."""
+def fit(degree, real):
+    """Coefficients of q, lowest first, and the largest relative error."""
     nodes = np.cos(np.pi * (np.arange(4001) + 0.5) / 4001)
-    r = REAL(half) * nodes.astype(REAL)
+    r = LN2 / 2 * nodes.astype(REAL)
     powers = np.stack([r ** k for k in range(30)], axis=1)
-    start = series(30)[:degree + 1]
-    rest = powers[:, degree + 1:] @ series(30)[degree + 1:]
+    start = series_of_exp(30)[:degree + 1]
+    rest = powers[:, degree + 1:] @ series_of_exp(30)[degree + 1:]
     powers = powers[:, :degree + 1]
-    scale = r ** head / value(r)
+    scale = r ** 2 / np.exp(r)
     weight = np.ones_like(r)
     for _ in range(60):
         rows = (powers * (scale * np.sqrt(weight))[:, None]).astype(float)
@@ -55,18 +48,13 @@ def fit(series, half, head, value, degree, real):
 
 
 def main():
-    functions = [
-        ("e^r", series_of_exp, LN2 / 2, 2, np.exp, {"f32": 4, "f64": 9}),
-        ("2^r", series_of_exp2, 0.5, 1, np.exp2, {"f32": 5, "f64": 10})]
-    for name, series, half, head, value, degrees in functions:
-        for width, degree in degrees.items():
-            real = np.float32 if width == "f32" else np.float64
-            unit = 2.0 ** (24 if width == "f32" else 53)
-            c, error = fit(series, half, head, value, degree, real)
-            print(f"{name} {width}: degree {degree + head}, relative error "
-                  f"{error:.2e} = {error * unit:.3f} u")
-            for k, coefficient in enumerate(c):
-                print(f"  c{k + head} = {float(coefficient).hex()}")
+    for width, degree, real in (("f32", 4, np.float32), ("f64", 9, np.float64)):
+        unit = 2.0 ** (24 if width == "f32" else 53)
+        c, error = fit(degree, real)
+        print(f"{width}: degree {degree + 2}, relative error {error:.2e} = "
+              f"{error * unit:.3f} u")
+        for k, coefficient in enumerate(c):
+            print(f"  c{k + 2} = {float(coefficient).hex()}")
 
 
 if __name__ == "__main__":

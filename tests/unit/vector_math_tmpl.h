@@ -12,23 +12,22 @@
 #define INSTANCE_TEXT_(name) #name
 #define INSTANCE_TEXT(name) INSTANCE_TEXT_(name)
 
-static void all_exp(const void *x, void *y, ptrdiff_t n)
+#define ALL(name, function)                                                    \
+    static void name(const void *x, void *y, ptrdiff_t n)                      \
+    {                                                                          \
+        for (ptrdiff_t i = 0; i < n; i += LANES)                               \
+            v_store((REAL *)y + i, function(v_load((const REAL *)x + i)));     \
+    }
+
+static inline V exp_any(V x)
 {
-    for (ptrdiff_t i = 0; i < n; i += LANES)
-        v_store((REAL *)y + i, v_exp(v_load((const REAL *)x + i)));
+    return v_exp_sum(x, v_set1(0));
 }
 
-static void all_tanh(const void *x, void *y, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i += LANES)
-        v_store((REAL *)y + i, v_tanh(v_load((const REAL *)x + i)));
-}
-
-static void all_tanh_slope(const void *x, void *y, ptrdiff_t n)
-{
-    for (ptrdiff_t i = 0; i < n; i += LANES)
-        v_store((REAL *)y + i, v_tanh_slope(v_load((const REAL *)x + i)));
-}
+ALL(all_exp, exp_any)
+ALL(all_exp_negative, v_exp_negative)
+ALL(all_tanh, v_tanh)
+ALL(all_tanh_slope, v_tanh_slope)
 
 const vector_math INSTANCE = {INSTANCE_TEXT(INSTANCE), REAL_BITS, all_exp,
-                              all_tanh, all_tanh_slope};
+                              all_exp_negative, all_tanh, all_tanh_slope};

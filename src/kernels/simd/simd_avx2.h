@@ -50,7 +50,6 @@ static inline V v_set1(REAL x)
 }
 
 /* a * b + c, rounded once */
-#define FMA_IS_FUSED 1
 static inline V v_fma(V a, V b, V c)
 {
     return OP(fmadd)(a, b, c);
@@ -93,7 +92,7 @@ static inline void v_mask_store(REAL_INT *p, VM mask)
 }
 
 /* 1.5 * 2^52 (2^23): adding it rounds to an integer, which then stands in the
- * low bits. */
+ * low bits. Of use below 2^51 (2^22). */
 #if REAL_BITS == 64
 #define ROUNDER 0x1.8p52
 #define MANTISSA_BITS 52
@@ -102,26 +101,18 @@ static inline void v_mask_store(REAL_INT *p, VM mask)
 #define MANTISSA_BITS 23
 #endif
 
-/* To the nearest integer, ties to even; of use below 2^22 (2^51). */
-static inline V v_rint(V x)
+/* p * 2^n, n given as n + ROUNDER, where p and the result are normal. */
+static inline V v_scale(V p, V shifted)
 {
-    return (x + v_set1(ROUNDER)) - v_set1(ROUNDER);
-}
-
-/* p * 2^n, n an integer, where p and the result are normal numbers. */
-static inline V v_scale(V p, V n)
-{
-    const VI exponent = (VI)(n + v_set1(ROUNDER)) - (VI)v_set1(ROUNDER);
-
-    return (V)((VI)p + (exponent << MANTISSA_BITS));
+    return (V)((VI)p + ((VI)shifted << MANTISSA_BITS));
 }
 
 /* The same, 0 where `zero` is set and x, of which n is the integer, where x is
  * NaN. */
-static inline V v_scale_unless(VM zero, V p, V n, V x)
+static inline V v_scale_unless(VM zero, V p, V shifted, V x)
 {
     return v_select(v_ne(x, x), x,
-                    v_select(zero, v_set1(0), v_scale(p, n)));
+                    v_select(zero, v_set1(0), v_scale(p, shifted)));
 }
 
 /* The larger; b where either is NaN, as the instruction has it. */

@@ -56,7 +56,6 @@ static inline V v_set1(REAL x)
 }
 
 /* a * b + c, rounded once */
-#define FMA_IS_FUSED 1
 static inline V v_fma(V a, V b, V c)
 {
     return OP(fmadd)(a, b, c);
@@ -106,24 +105,26 @@ static inline void v_mask_store(REAL_INT *p, VM mask)
 #endif
 }
 
-/* To the nearest integer, ties to even. */
-static inline V v_rint(V x)
-{
-    return OP(roundscale)(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
+/* 1.5 * 2^52 (2^23): adding it rounds to an integer. Of use below 2^51 (2^22);
+ * two instructions where a rounding one counts as two and needs a product. */
+#if REAL_BITS == 64
+#define ROUNDER 0x1.8p52
+#else
+#define ROUNDER 0x1.8p23f
+#endif
 
-/* p * 2^n, n an integer. */
-static inline V v_scale(V p, V n)
+/* p * 2^n, n given as n + ROUNDER. */
+static inline V v_scale(V p, V shifted)
 {
-    return OP(scalef)(p, n);
+    return OP(scalef)(p, shifted - v_set1(ROUNDER));
 }
 
 /* The same, 0 where `zero` is set; x, of which n is the integer, is NaN only
  * if p is. */
-static inline V v_scale_unless(VM zero, V p, V n, V x)
+static inline V v_scale_unless(VM zero, V p, V shifted, V x)
 {
     (void)x;
-    return OP_ZERO(scalef)((VM)~zero, p, n);
+    return OP_ZERO(scalef)((VM)~zero, p, shifted - v_set1(ROUNDER));
 }
 
 /* The larger; b where either is NaN, as the instruction has it. */

@@ -13,79 +13,96 @@
  * whatever it holds: as in forward, a result that comes out non-finite is
  * computed again with hidden pairs left out one by one. */
 
-/* lse, or lse log2 e, as high + low, to more digits than a REAL has. */
-static void split_lse(double lse, bool by_lse, REAL *high, REAL *low)
+/* sum_c d_o_c o_c of each lane, term by term as the product sums dp: where one
+ * key has all the weight o is its v, and dp - delta then is 0 instead of what
+ * two ways of rounding leave. o_c = 0 exactly is a row without values: d_o does
+ * not count there. */
+static void gradient_delta(const attn__problem *p, const attn__unit *u,
+                           const attn__sequence *seq, const attn__slot *slot,
+                           const attn__tile *tile)
 {
-    double whole = lse, rest = 0;
+    attn__view part = p->o;
+    REAL *o = slot->dp;
 
-#if FMA_IS_FUSED
-    if (!by_lse) {
-        whole = lse / LN2;
-        rest = (__builtin_fma(-whole, LN2, lse) - whole * LN2_TAIL) / LN2;
+    panel_zero(tile->delta, TILE_ROWS);
+    for (int64_t c0 = 0; c0 < p->dim_v; c0 += ATTN__BLOCK_KEYS) {
+        const int64_t n = attn__min_i64(ATTN__BLOCK_KEYS, p->dim_v - c0);
+        const REAL *d_o = (const REAL *)tile->d_o + c0 * TILE_ROWS;
+
+        part.data = (const char *)((const ELEM *)(const void *)p->o.data +
+                                   c0 * p->o.stride[3]);
+        tile_pack(o, tile, &part, u->b, seq->q_start, n);
+        for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+            REAL *delta = (REAL *)tile->delta + v * LANES;
+            V sum = v_load(delta);
+
+            for (ptrdiff_t at = v * LANES; at < n * TILE_ROWS; at += TILE_ROWS)
+                sum = v_select(v_eq(v_load(o + at), v_set1(0)), sum,
+                               v_fma(v_load(o + at), v_load(d_o + at), sum));
+            v_store(delta, sum);
+        }
     }
-#else
-    (void)by_lse;
-#endif
-    *high = (REAL)whole;
-    *low = isfinite(lse) ? (REAL)((whole - (double)*high) + rest) : 0;
 }
 
-/* delta; and lse log2 e as the sum of two REALs, so that weights come out of
- * scores as in forward. +inf for an empty row, so that p = 0. Where the product
- * overflows (or forward goes by m) lse stands by itself, and the lane's m is
- * not 0. */
+/* Steps of 1 in the larger part of an lse, if that holds them: then s - high is
+ * either exact or loses what (s - high) + high shows. */
+#define LSE_STEPS 256
+
+/* lse as high + low, to more digits than a REAL has. */
+static void split_lse(double lse, REAL *high, REAL *low)
+{
+    const double coarse = rint(lse * LSE_STEPS) / LSE_STEPS;
+
+    *high = (REAL)coarse;
+    *low = isfinite(lse) ? (REAL)(lse - (double)*high) : 0;
+}
+
+/* lse as the sum of two REALs, +inf for an empty row, so that p = 0; and dlse
+ * into delta. */
 static void gradient_stats(const attn__problem *p, const attn__unit *u,
                            const attn__sequence *seq, attn__tile *tile)
 {
+    REAL *delta = tile->delta;
+
     for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
         const int64_t h = tile->h[lane], row = seq->q_start + tile->i[lane];
-        const ELEM *o = elem_at(&p->o, u->b, h, row);
-        const ELEM *d_o = elem_at(&p->d_o, u->b, h, row);
         double lse = read_any(p->lse.data, p->lse.dtype,
                               u->b * p->lse.stride[0] +
                                   h * p->lse.stride[1] +
                                   row * p->lse.stride[2]);
-        double delta = 0;
-        bool by_lse;
 
-        /* o_ic = 0 exactly is a row without values: d_o is not read there. */
-        for (int64_t c = 0; c < p->dim_v; c++) {
-            const double oc = (double)elem_load(o[c * p->o.stride[3]]);
-
-            if (oc != 0)
-                delta += oc * (double)elem_load(d_o[c * p->d_o.stride[3]]);
-        }
         if (p->dlse.data && lse != (double)-INFINITY)
-            delta -= read_any(p->dlse.data, p->dlse.dtype,
-                              u->b * p->dlse.stride[0] +
-                                  h * p->dlse.stride[1] +
-                                  row * p->dlse.stride[2]);
+            delta[lane] = (REAL)((double)delta[lane] -
+                                 read_any(p->dlse.data, p->dlse.dtype,
+                                          u->b * p->dlse.stride[0] +
+                                              h * p->dlse.stride[1] +
+                                              row * p->dlse.stride[2]));
         if (lse == (double)-INFINITY)
             lse = (double)INFINITY;
-        by_lse = !FMA_IS_FUSED || !(fabs(lse) <= (double)LARGEST_BASE);
-        ((REAL *)tile->m)[lane] = by_lse;
-        ((REAL *)tile->delta)[lane] = (REAL)delta;
-        split_lse(lse, by_lse, (REAL *)tile->lse_high + lane,
+        split_lse(lse, (REAL *)tile->lse_high + lane,
                   (REAL *)tile->lse_low + lane);
     }
 }
 
 /* Panels and statistics of a tile that has been placed. */
 static void gradient_load(const attn__problem *p, const attn__unit *u,
-                          const attn__sequence *seq, attn__tile *tile)
+                          const attn__sequence *seq, const attn__slot *slot,
+                          attn__tile *tile)
 {
     tile_pack(tile->q, tile, &p->q, u->b, seq->q_start, p->dim_qk);
     tile_pack(tile->d_o, tile, &p->d_o, u->b, seq->q_start, p->dim_v);
+    gradient_delta(p, u, seq, slot, tile);
     gradient_stats(p, u, seq, tile);
 }
 
-/* e^(s - lse), from the two parts that gradient_stats made. */
-static inline V gradient_weight(V s, V high, V low, VM by_lse)
+/* e^(s - lse), from the two parts of lse. Where weights are level, s - lse is
+ * -ln n, and its rounding would make all of a row's weights too large or too
+ * small alike: so what it takes is given back. */
+static inline V gradient_weight(V s, V high, V low)
 {
-    const V apart = ((s - high) - low) * v_set1(LOG2_E);
-    const V fused = v_fma(s, v_set1(LOG2_E), v_set1(0) - high) - low;
+    const V x = s - high;
 
-    return v_exp2(FMA_IS_FUSED ? v_select(by_lse, apart, fused) : apart);
+    return v_exp_sum(x, (s - (x + high)) - low);
 }
 
 /* From scores in slot->s and dp in slot->dp: the weights that met v in
@@ -104,9 +121,7 @@ static void gradient_combine(const attn__problem *p, const attn__unit *u,
             const V high = v_load((const REAL *)tile->lse_high + v * LANES);
             const V low = v_load((const REAL *)tile->lse_low + v * LANES);
             const V delta = v_load((const REAL *)tile->delta + v * LANES);
-            const VM by_lse = v_ne(
-                v_load((const REAL *)tile->m + v * LANES), v_set1(0));
-            V weight = gradient_weight(v_load(s + at), high, low, by_lse);
+            V weight = gradient_weight(v_load(s + at), high, low);
             V ds = weight * (v_load(dp + at) - delta);
 
             if (masked) {
@@ -270,7 +285,7 @@ void KERNEL(dq)(const attn__problem *p, const attn__unit *u, void *memory)
                   (size_t)p->dim_qk, (size_t)p->dim_v);
     for (int64_t r0 = u->row0; r0 < u->row1; r0 += TILE_ROWS) {
         tile_place(&slot.tiles[n], p, u, &seq, r0);
-        gradient_load(p, u, &seq, &slot.tiles[n++]);
+        gradient_load(p, u, &seq, &slot, &slot.tiles[n++]);
     }
     dq_sweep(p, u, &seq, &slot, 0, n, false);
     for (size_t t = 0; t < n; t++) {
@@ -354,7 +369,7 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
         if (attn__classify(tile->any, tile->all, u->key0, u->key1) ==
             ATTN__BLOCK_EMPTY)
             continue;
-        gradient_load(p, u, &seq, tile);
+        gradient_load(p, u, &seq, slot, tile);
         tile_transpose(tile->q_rows, tile->q, p->dim_qk, pad(p->dim_qk));
         tile_transpose(tile->do_rows, tile->d_o, p->dim_v, pad(p->dim_v));
         for (int64_t j0 = u->key0; j0 < u->key1; j0 += ATTN__BLOCK_KEYS) {
@@ -477,7 +492,7 @@ static void dbias_head(const attn__problem *p, const attn__unit *owner,
     u.n_heads = 1;
     for (int64_t r0 = u.row0; r0 < u.row1; r0 += TILE_ROWS) {
         tile_place(tile, p, &u, &seq, r0);
-        gradient_load(p, &u, &seq, tile);
+        gradient_load(p, &u, &seq, slot, tile);
         for (int64_t j0 = u.key0; j0 < key1; j0 += ATTN__BLOCK_KEYS) {
             key_block block;
 

@@ -10,53 +10,12 @@
  * with the block's sums formed on their own first, which keeps the error at
  * the size of sqrt(block) + sqrt(blocks) instead of sqrt(keys). */
 
-/* The exponentials are powers of 2: p_j = 2^(s_j log2 e - base), one fused
- * multiply-add. `base` is m log2 e, rounded; the row's weights and sum all
- * share that rounding, and lse takes it back out. Above LARGEST_BASE the
- * rounding itself would be a power of 2 that overflows: there (and where
- * multiply and add round apart) a row goes by m: p_j = 2^((s_j - m) log2 e). */
-typedef struct softmax_base {
-    V m, base; /* m is 0 where nothing is seen yet: not inf - inf */
-    VM by_m;
-} softmax_base;
-
-static inline softmax_base softmax_base_of(V top)
+/* What is subtracted from a row's scores: 0 where nothing is seen yet, since
+ * -inf - -inf is NaN. The largest score's weight is then 1 and nothing else, so
+ * that a row with one key has o = v to the bit. */
+static inline V softmax_base(V top)
 {
-    const V m = v_select(v_eq(top, v_set1((REAL)-INFINITY)), v_set1(0), top);
-    const softmax_base b = {
-        m, m * v_set1(LOG2_E),
-        v_lt(v_set1(LARGEST_BASE), v_abs(m)) &
-            v_lt(v_abs(m), v_set1((REAL)INFINITY))};
-
-    return b;
-}
-
-/* log2 of a weight. `any_by_m` tells whether some lane of b is by_m. */
-static inline V softmax_exponent(V s, const softmax_base *b, bool any_by_m)
-{
-#if FMA_IS_FUSED
-    const V x = v_fma(s, v_set1(LOG2_E), v_set1(0) - b->base);
-
-    if (any_by_m)
-        return v_select(b->by_m, (s - b->m) * v_set1(LOG2_E), x);
-    return x;
-#else
-    (void)any_by_m;
-    return (s - b->m) * v_set1(LOG2_E);
-#endif
-}
-
-/* e^(m - m'): what has been summed so far is worth in terms of m'. */
-static inline V softmax_factor(V before, const softmax_base *b)
-{
-    const softmax_base old = softmax_base_of(before);
-    const V by_m = (old.m - b->m) * v_set1(LOG2_E);
-    const V x = FMA_IS_FUSED ? v_select(b->by_m | old.by_m, by_m,
-                                        old.base - b->base)
-                             : by_m;
-
-    return v_select(v_eq(before, v_set1((REAL)-INFINITY)), v_set1(0),
-                    v_exp2_negative(x));
+    return v_select(v_eq(top, v_set1((REAL)-INFINITY)), v_set1(0), top);
 }
 
 /* m and l before the first key: nothing, or the sink. A sink of -inf is no
@@ -103,20 +62,17 @@ static void softmax_top(const attn__slot *slot, attn__tile *tile, int64_t n)
 /* Scores to weights e^(s - m') in place; l and factor brought forward from
  * what m was `before`. */
 static inline void softmax_sweep(const attn__slot *slot, attn__tile *tile,
-                                 int64_t n, const V *before, bool any_by_m)
+                                 int64_t n, const V *before)
 {
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
         REAL *s = (REAL *)slot->s + v * LANES;
         REAL *l = (REAL *)tile->l + v * LANES;
-        const softmax_base b =
-            softmax_base_of(v_load((REAL *)tile->m + v * LANES));
-        const V factor = softmax_factor(before[v], &b);
+        const V m = softmax_base(v_load((REAL *)tile->m + v * LANES));
+        const V factor = v_exp_negative(before[v] - m);
         V sum = v_set1(0);
 
         for (int64_t j = 0; j < n; j++) {
-            const V weight =
-                v_exp2_negative(softmax_exponent(v_load(s + j * TILE_ROWS),
-                                                 &b, any_by_m));
+            const V weight = v_exp_negative(v_load(s + j * TILE_ROWS) - m);
 
             v_store(s + j * TILE_ROWS, weight);
             sum = sum + weight;
@@ -126,16 +82,6 @@ static inline void softmax_sweep(const attn__slot *slot, attn__tile *tile,
     }
 }
 
-static bool tile_goes_by_m(const attn__tile *tile)
-{
-    bool any = false;
-
-    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
-        any |= v_any(softmax_base_of(v_load((const REAL *)tile->m +
-                                            v * LANES)).by_m);
-    return any;
-}
-
 static void softmax_block(const attn__slot *slot, attn__tile *tile, int64_t n)
 {
     V before[TILE_VECTORS];
@@ -143,10 +89,7 @@ static void softmax_block(const attn__slot *slot, attn__tile *tile, int64_t n)
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
         before[v] = v_load((REAL *)tile->m + v * LANES);
     softmax_top(slot, tile, n);
-    if (tile_goes_by_m(tile))
-        softmax_sweep(slot, tile, n, before, true);
-    else
-        softmax_sweep(slot, tile, n, before, false);
+    softmax_sweep(slot, tile, n, before);
 }
 
 static void forward_block(const attn__problem *p, const attn__unit *u,
@@ -227,20 +170,6 @@ static int64_t row_index(const attn__target *out, const attn__tile *tile,
            (row_start + tile->i[lane]) * out->stride[2];
 }
 
-/* base ln 2 - m: what a weight of 1 stands for is e^(m + this). */
-static double softmax_shift(REAL m)
-{
-#if FMA_IS_FUSED
-    const double base = (double)(m * LOG2_E);
-
-    if (fabs((double)m) <= (double)LARGEST_BASE)
-        return __builtin_fma(base, LN2, -(double)m) + base * LN2_TAIL;
-#else
-    (void)m;
-#endif
-    return 0;
-}
-
 static void forward_store_lse(const attn__problem *p, const attn__unit *u,
                               const attn__sequence *seq,
                               const attn__tile *tile)
@@ -248,8 +177,7 @@ static void forward_store_lse(const attn__problem *p, const attn__unit *u,
     const REAL *m = tile->m, *l = tile->l;
 
     for (int64_t lane = 0; lane < tile->n; lane++) {
-        double lse = (double)m[lane] + (softmax_shift(m[lane]) +
-                                        attn__log((double)l[lane]));
+        double lse = (double)m[lane] + attn__log((double)l[lane]);
 
         if (l[lane] == 0)
             lse = p->empty_rows == ATTN_EMPTY_NAN ? (double)NAN

@@ -5,7 +5,7 @@
  * again and writes rows of the chosen stage. Runs after a forward or alone,
  * and never touches o, so o has the same bits with or without it.
  *
- *   entropy = sum_j p_j (ln l - x_j ln 2),  p_j = 2^x_j / l
+ *   entropy = sum_j p_j (ln l - x_j),  p_j = e^x_j / l,  x_j = s_j - m
  *
  * which has no cancellation: x_j <= 0, and l >= 1. */
 
@@ -22,9 +22,7 @@ static void weights_block(const attn__problem *p, const attn__slot *slot,
 
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
         const V l = v_load((const REAL *)tile->l + v * LANES);
-        const softmax_base b =
-            softmax_base_of(v_load((const REAL *)tile->m + v * LANES));
-        const bool any_by_m = v_any(b.by_m);
+        const V m = softmax_base(v_load((const REAL *)tile->m + v * LANES));
         const V log_l = v_load((const REAL *)tile->factor + v * LANES);
         REAL *entropy = entropy_of(tile) + v * LANES;
         V sum = v_set1(0);
@@ -32,12 +30,11 @@ static void weights_block(const attn__problem *p, const attn__slot *slot,
         for (int64_t j = 0; j < n; j++) {
             const ptrdiff_t at = j * TILE_ROWS + v * LANES;
             REAL *s = (REAL *)slot->s + at;
-            const V x = softmax_exponent(v_load(s), &b, any_by_m);
-            const V below = x * v_set1(-(REAL)LN2);
-            V weight = v_exp2_negative(x) / l;
-            /* p ln p is 0 at p = 0, where below may be infinite. */
+            const V x = v_load(s) - m;
+            V weight = v_exp_negative(x) / l;
+            /* p ln p is 0 at p = 0, where x may be infinite. */
             V term = v_select(v_eq(weight, v_set1(0)), v_set1(0),
-                              weight * (below + log_l));
+                              weight * (log_l - x));
             /* Hidden pairs are those with a score of -inf, in NaN rows too. */
             const VM seen = v_ne(v_load(s), v_set1((REAL)-INFINITY));
 
