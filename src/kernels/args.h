@@ -21,6 +21,10 @@
 #define ATTN__BLOCK_KEYS 64
 /* Most rows (query, head) that share one pass over K and V. */
 #define ATTN__MACRO_ROWS 128
+/* Queries of a sequence up to which a plan takes the decode kernels. */
+#define ATTN__DECODE_QUERIES 8
+/* Keys of one decode unit, counted from key 0; bits depend on it. */
+#define ATTN__SEGMENT_KEYS 1024
 /* Alignment of the workspace and of its parts. */
 #define ATTN__ALIGN 64
 
@@ -60,7 +64,7 @@ typedef struct attn__problem {
     int64_t len_q, len_k;                    /* without varlen */
     int64_t key_rows;                        /* of the array k: total_k */
     int64_t dim_qk, dim_v, pages, page_size;
-    int64_t macro_rows; /* rows of one forward unit, <= ATTN__MACRO_ROWS */
+    int64_t macro_rows; /* rows of one forward unit: 1 to ATTN__MACRO_ROWS */
     attn__geometry geometry;
     attn__offset_rule offset_rule;
     attn_empty_rows empty_rows;
@@ -88,6 +92,10 @@ typedef struct attn__unit {
     int64_t page; /* of paged dk and dv: keys are within the page */
     const int64_t *rows; /* chosen queries, or NULL: query r / n_heads */
     int64_t out_head, out_row; /* where weights of chosen rows go */
+    /* Decode: which segment of the keys, or -1 to join them all; their states
+     * [segment][row], or NULL where the one segment is the result. */
+    int64_t segment;
+    void *states;
 } attn__unit;
 
 typedef void attn__kernel(const attn__problem *problem, const attn__unit *unit,

@@ -18,6 +18,7 @@
 /* What a kernel is for. */
 typedef enum attn__pass {
     ATTN__PASS_fwd,
+    ATTN__PASS_decode, /* fwd of few queries */
     ATTN__PASS_weights,
     ATTN__PASS_dq,
     ATTN__PASS_dkv,

@@ -124,6 +124,26 @@ static inline void attn__forward_slot(attn__arena *a, attn__slot *slot,
     }
 }
 
+/* Decode: acc is rows, and keys are copied only where their columns lie apart.
+ */
+static inline void attn__decode_slot(attn__arena *a, attn__slot *slot,
+                                     attn__tile_shape t, size_t macro_rows,
+                                     size_t dim_qk, size_t dim_v)
+{
+    attn__tile dummy;
+
+    attn__take_blocks(a, slot, t, dim_qk, dim_v);
+    attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
+    for (size_t i = 0; i < slot->n_tiles; i++) {
+        attn__tile *tile = attn__tile_at(slot, i, &dummy);
+
+        tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
+        tile->acc = attn__take(a, attn__padded(dim_v, t.tile_rows),
+                               t.tile_rows, t.real_size);
+        attn__take_lanes(a, tile, t);
+    }
+}
+
 /* dq: tiles of q and d_o, accumulating dq. */
 static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
                                  attn__tile_shape t, size_t macro_rows,

@@ -281,7 +281,7 @@ static attn_isa kernel_of(const setup *s, char *name, size_t size)
     const char *line, *level;
 
     attn_plan_describe(&s->plan, text, sizeof text);
-    line = strstr(text, backward ? "kernel dq" : "kernel fwd");
+    line = strstr(text, backward ? "kernel dq" : "kernel ");
     if (!line || sscanf(line, "kernel %31[a-z0-9_]", name) != 1)
         snprintf(name, size, "?");
     level = strrchr(name, '_');

@@ -54,12 +54,19 @@ size_t attn_plan_describe(const attn_plan *plan, char *buffer, size_t size)
     for (int pass = 0; pass < ATTN__N_PASSES; pass++) {
         const attn__kernel_row *row = &attn__kernels[body.kernel[pass]];
 
+        if ((pass == ATTN__PASS_fwd || pass == ATTN__PASS_decode) &&
+            pass != (int)attn__forward_pass(&body.desc))
+            continue;
         add(&t, "kernel %s: tile of %zu rows, %s accumulators; %s\n",
             row->name, row->tile.tile_rows,
             row->tile.real_size == 8 ? "fp64" : "fp32", reason(&body, row));
     }
     add(&t, "keys in blocks of %d from key 0; %lld rows share a pass\n",
         ATTN__BLOCK_KEYS, (long long)body.macro_rows);
+    if (attn__forward_pass(&body.desc) == ATTN__PASS_decode)
+        add(&t, "forward by the decode kernel, since len_q <= %d; keys in "
+                "segments of %d\n",
+            ATTN__DECODE_QUERIES, ATTN__SEGMENT_KEYS);
     for (int pass = 0; pass < 3; pass++) {
         attn_workspace w;
 

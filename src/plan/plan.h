@@ -33,6 +33,19 @@ attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag);
 bool attn__workspace_of(const attn__plan *plan, attn_pass pass,
                         int64_t threads, attn_workspace *workspace);
 
+/* Which kernel a forward runs: bits depend on len_q. */
+static inline attn__pass attn__forward_pass(const attn_desc *d)
+{
+    return d->len_q <= ATTN__DECODE_QUERIES ? ATTN__PASS_decode
+                                            : ATTN__PASS_fwd;
+}
+
+/* Segments of the keys that a decode takes apart; at least one. */
+static inline int64_t attn__segments(int64_t len_k)
+{
+    return attn__max_i64(1, attn__ceil_div(len_k, ATTN__SEGMENT_KEYS));
+}
+
 /* Rows of the arrays of per-row sums that backward keeps. */
 static inline int64_t attn__rows_per_head(const attn_desc *d)
 {

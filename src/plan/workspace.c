@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much memory a run needs: a shared part (per-row sums of backward) and a
+ * How much memory a run needs: a shared part (per-row sums of backward, states
+ * of a decode) and a
  * slot per thread, counted by the same functions that kernels divide it with.
  */
 #include "core/diag.h"
@@ -20,9 +21,9 @@ static bool forward_bytes(const attn__plan *plan, attn__pass pass,
     attn__slot unused;
 
     memset(&unused, 0, sizeof unused);
-    attn__forward_slot(&arena, &unused, tile_of(plan, pass),
-                       (size_t)plan->macro_rows, (size_t)plan->desc.dim_qk,
-                       (size_t)plan->desc.dim_v);
+    (pass == ATTN__PASS_decode ? attn__decode_slot : attn__forward_slot)(
+        &arena, &unused, tile_of(plan, pass), (size_t)plan->macro_rows,
+        (size_t)plan->desc.dim_qk, (size_t)plan->desc.dim_v);
     *slot = arena.used;
     return !arena.overflow;
 }
@@ -51,6 +52,25 @@ static bool backward_bytes(const attn__plan *plan, size_t *slot)
             *slot = arenas[i].used;
     }
     return true;
+}
+
+/* States of a decode: m, l and acc of each row after each segment. */
+static bool state_bytes(const attn__plan *plan, size_t *shared)
+{
+    const attn_desc *d = &plan->desc;
+    const int64_t segments = attn__segments(d->len_k);
+    size_t bytes;
+
+    *shared = 0;
+    if (attn__forward_pass(d) != ATTN__PASS_decode || segments == 1)
+        return true;
+    return attn__mul_size((size_t)d->batch, (size_t)d->heads_q, &bytes) &&
+           attn__mul_size(bytes, (size_t)d->len_q, &bytes) &&
+           attn__mul_size(bytes, (size_t)segments, &bytes) &&
+           attn__mul_size(bytes, (size_t)d->dim_v + 2, &bytes) &&
+           attn__mul_size(bytes, tile_of(plan, ATTN__PASS_decode).real_size,
+                          &bytes) &&
+           attn__align_size(bytes, ATTN__ALIGN, shared);
 }
 
 /* One double per row for each of dsinks and dslopes that may be asked for. */
@@ -82,8 +102,10 @@ bool attn__workspace_of(const attn__plan *plan, attn_pass pass,
     } else { /* a forward may also write weights */
         size_t weights = 0;
 
-        fits = forward_bytes(plan, ATTN__PASS_fwd, &workspace->slot) &&
-               forward_bytes(plan, ATTN__PASS_weights, &weights);
+        fits = forward_bytes(plan, attn__forward_pass(&plan->desc),
+                             &workspace->slot) &&
+               forward_bytes(plan, ATTN__PASS_weights, &weights) &&
+               state_bytes(plan, &workspace->shared);
         if (weights > workspace->slot)
             workspace->slot = weights;
     }

@@ -4,19 +4,74 @@
 #include "core/diag.h"
 #include "run/run.h"
 
-static void run_forward(const attn__plan *plan, const attn__problem *problem,
-                        const attn_exec *exec, size_t slot_size)
+/* One segment of a unit of rows, or all of them to be joined. */
+static bool make_decode_unit(const attn__phase *phase, int64_t index,
+                             attn__unit *unit)
 {
+    const int64_t segments = attn__max_i64(phase->segments, 1);
+    const attn__problem *p = phase->problem;
+    attn__phase rows = *phase;
+    int64_t len_k, row;
+
+    rows.n_units /= segments;
+    if (!attn__make_row_unit(&rows, index / segments, unit))
+        return false;
+    len_k = attn__sequence_of(p, unit->b).len_k;
+    unit->segment = phase->segments ? index % segments : -1;
+    unit->key0 = attn__max_i64(unit->segment, 0) * ATTN__SEGMENT_KEYS;
+    unit->key1 = attn__min_i64(unit->key0 + ATTN__SEGMENT_KEYS, len_k);
+    if (phase->states) {
+        row = (unit->b * p->heads_kv + unit->kv_head) * p->group * p->len_q +
+              unit->row0;
+        unit->states = phase->states + (size_t)row * phase->state_size;
+    }
+    return unit->segment <= 0 || unit->key0 < len_k;
+}
+
+/* Few queries: units are segments of the keys, whose states a second phase
+ * joins. Sequences shorter than a segment go the same way. */
+static void run_decode(const attn__plan *plan, attn__phase phase,
+                       const attn_exec *exec, const attn_workspace *need)
+{
+    const attn__problem *p = phase.problem;
+    const attn__kernel_row *row =
+        &attn__kernels[plan->kernel[ATTN__PASS_decode]];
+    const int64_t rows = phase.n_units;
+
+    phase.make = make_decode_unit;
+    phase.segments = attn__segments(p->len_k);
+    phase.n_units = rows * phase.segments;
+    if (phase.segments > 1) {
+        phase.states = exec->workspace;
+        phase.state_size = (size_t)phase.segments *
+                           ((size_t)p->dim_v + 2) * row->tile.real_size;
+        phase.slots += need->shared;
+    }
+    attn__run_phase(&phase, exec);
+    if (phase.segments > 1) {
+        phase.segments = 0;
+        phase.n_units = rows;
+        attn__run_phase(&phase, exec);
+    }
+}
+
+static void run_forward(const attn__plan *plan, const attn__problem *problem,
+                        const attn_exec *exec, const attn_workspace *need)
+{
+    const attn__pass pass = attn__forward_pass(&plan->desc);
     const attn__phase phase = {
         .problem = problem,
-        .kernel = attn__kernels[plan->kernel[ATTN__PASS_fwd]].run,
+        .kernel = attn__kernels[plan->kernel[pass]].run,
         .make = attn__make_row_unit,
         .n_units = attn__row_units(problem, problem->macro_rows),
         .rows_per_unit = problem->macro_rows,
         .slots = exec->workspace,
-        .slot_size = slot_size};
+        .slot_size = need->slot};
 
-    attn__run_phase(&phase, exec);
+    if (pass == ATTN__PASS_decode)
+        run_decode(plan, phase, exec, need);
+    else
+        attn__run_phase(&phase, exec);
 }
 
 attn_status attn_forward(const attn_plan *plan, const attn_args *args,
@@ -35,7 +90,7 @@ attn_status attn_forward(const attn_plan *plan, const attn_args *args,
 
         if (!problem.out_o.data)
             forward.v = (attn__view){0};
-        run_forward(&body, &forward, exec, need.slot);
+        run_forward(&body, &forward, exec, &need);
     }
     if (problem.weights.data || problem.entropy.data)
         attn__run_weights(&body, &problem, NULL, exec, exec->workspace,

@@ -129,7 +129,10 @@ static void resolve_sizes(const attn__plan *plan, const checker *c,
     p->dim_v = d->dim_v;
     p->pages = c->paged ? c->args->kv.k.shape[0] : 0;
     p->page_size = c->paged ? c->args->kv.k.shape[2] : 0;
-    p->macro_rows = plan->macro_rows;
+    p->macro_rows = attn__max_i64(
+        1, attn__min_i64(plan->macro_rows,
+                         attn__min_i64(p->len_q, ATTN__MACRO_ROWS) *
+                             attn__min_i64(p->group, ATTN__MACRO_ROWS)));
     p->geometry = (attn__geometry){d->window_left, d->window_right,
                                    d->causal != ATTN_CAUSAL_NONE};
     p->offset_rule = offset_rule(d);

@@ -54,6 +54,9 @@ typedef struct attn__phase {
     int64_t n_units;
     int64_t rows_per_unit;
     const attn_rows *rows; /* of attn_weights */
+    int64_t segments;      /* of a decode; 0: units that join them */
+    char *states;          /* of a decode, or NULL; bytes of a row's */
+    size_t state_size;
     char *slots;
     size_t slot_size;
 } attn__phase;

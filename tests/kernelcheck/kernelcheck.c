@@ -3,9 +3,10 @@
  * kernelcheck: random problems for every type at every level that this CPU
  * runs. Ends with `N passed, N failed, N skipped`, counting kernels.
  *
- *   kernelcheck [--cases N] [--seed S] [--dtype T] [--isa L]
+ *   kernelcheck [--cases N] [--seed S] [--dtype T] [--isa L] [--kind K]
  *
- * --cases is per type and level; --seed with --cases 1 repeats a failure. */
+ * Problems are drawn until every kernel has computed N of them; with --kind, N
+ * problems of that kind, so that --seed with --cases 1 repeats a failure. */
 #include "kernelcheck.h"
 
 #include <stdio.h>
@@ -15,8 +16,16 @@
 typedef struct options {
     int64_t cases;
     uint64_t seed;
-    const char *dtype, *isa;
+    const char *dtype, *isa, *kind;
 } options;
+
+/* Kinds by name, and the kernel whose cases tell when there are enough. */
+static const struct {
+    const char *name;
+    attn__pass pass;
+} kinds[N_KINDS] = {[KIND_ANY] = {"any", ATTN__PASS_dq},
+                    [KIND_DECODE] = {"decode", ATTN__PASS_decode},
+                    [KIND_DBIAS] = {"dbias", ATTN__PASS_dbias}};
 
 static bool parse(int argc, char **argv, options *o)
 {
@@ -29,6 +38,8 @@ static bool parse(int argc, char **argv, options *o)
             o->dtype = argv[i + 1];
         else if (strcmp(argv[i], "--isa") == 0)
             o->isa = argv[i + 1];
+        else if (strcmp(argv[i], "--kind") == 0)
+            o->kind = argv[i + 1];
         else
             return false;
     }
@@ -68,6 +79,7 @@ static bool level_has_kernels(attn_dtype dtype, attn_isa isa)
 typedef struct level {
     attn_isa isa;
     double budget[ATTN__N_PASSES];
+    int64_t cases[ATTN__N_PASSES]; /* that the kernel computed */
     verdict verdict;
     int failures;
 } level;
@@ -92,16 +104,28 @@ static int wanted_levels(const options *o, attn_dtype dtype, level *levels)
     return n;
 }
 
-static void check_case(attn_dtype dtype, uint64_t seed, level *levels, int n)
+static void count_case(const expectation *e, level *l)
+{
+    for (int pass = 0; pass < ATTN__N_PASSES; pass++)
+        for (int i = 0; i < e->n; i++)
+            if (e->field[i].pass == (attn__pass)pass) {
+                l->cases[pass]++;
+                break;
+            }
+}
+
+static void check_case(attn_dtype dtype, problem_kind kind, uint64_t seed,
+                       level *levels, int n)
 {
     expectation e;
     problem p;
 
-    problem_make(&p, dtype, seed);
+    problem_make(&p, dtype, kind, seed);
     expect_make(&e, &p);
     for (int k = 0; k < n; k++) {
         level *l = &levels[k];
 
+        count_case(&e, l);
         if (l->failures == 5)
             continue;
         l->verdict.failed = false;
@@ -109,16 +133,29 @@ static void check_case(attn_dtype dtype, uint64_t seed, level *levels, int n)
         judge_problem(&p, &e, l->budget, &l->verdict);
         if (l->verdict.failed)
             printf("  again: kernelcheck --cases 1 --seed %llu --dtype %s "
-                   "--isa %s\n",
+                   "--isa %s --kind %s\n",
                    (unsigned long long)seed, attn_dtype_name(dtype),
-                   attn_isa_name(l->isa));
+                   attn_isa_name(l->isa), kinds[kind].name);
         l->failures += l->verdict.failed;
     }
     expect_free(&e);
     problem_free(&p);
 }
 
-static void report(const options *o, attn_dtype dtype, const level *l)
+static void check_kind(const options *o, attn_dtype dtype, problem_kind kind,
+                       level *levels, int n)
+{
+    const bool all = !o->kind;
+
+    if (n == 0 || (o->kind && strcmp(o->kind, kinds[kind].name) != 0))
+        return;
+    for (int64_t k = 0;
+         all ? levels[0].cases[kinds[kind].pass] < o->cases : k < o->cases;
+         k++)
+        check_case(dtype, kind, o->seed + (uint64_t)k, levels, n);
+}
+
+static void report(attn_dtype dtype, const level *l)
 {
     for (int pass = 0; pass < ATTN__N_PASSES; pass++) {
         const attn__kernel_row *row =
@@ -128,7 +165,7 @@ static void report(const options *o, attn_dtype dtype, const level *l)
             printf("%-20s worst error %.3f of its bound, budget %.2f, %lld "
                    "cases%s\n",
                    row->name, l->verdict.worst[pass], l->budget[pass],
-                   (long long)o->cases, l->failures ? ", FAILED" : "");
+                   (long long)l->cases[pass], l->failures ? ", FAILED" : "");
     }
 }
 
@@ -159,12 +196,12 @@ static int count_skipped(void)
 
 int main(int argc, char **argv)
 {
-    options o = {1000, 1, NULL, NULL};
+    options o = {1000, 1, NULL, NULL, NULL};
     int passed = 0, failed = 0, skipped;
 
     if (!parse(argc, argv, &o)) {
         fprintf(stderr, "usage: kernelcheck [--cases N] [--seed S] "
-                        "[--dtype T] [--isa L]\n");
+                        "[--dtype T] [--isa L] [--kind K]\n");
         return 2;
     }
     printf("seed %llu\n", (unsigned long long)o.seed);
@@ -176,10 +213,10 @@ int main(int argc, char **argv)
             strcmp(o.dtype, attn_dtype_name((attn_dtype)dtype)) != 0)
             continue;
         n = wanted_levels(&o, (attn_dtype)dtype, levels);
-        for (int64_t k = 0; k < o.cases; k++)
-            check_case((attn_dtype)dtype, o.seed + (uint64_t)k, levels, n);
+        for (int kind = 0; kind < N_KINDS; kind++)
+            check_kind(&o, (attn_dtype)dtype, (problem_kind)kind, levels, n);
         for (int k = 0; k < n; k++) {
-            report(&o, (attn_dtype)dtype, &levels[k]);
+            report((attn_dtype)dtype, &levels[k]);
             *(levels[k].failures ? &failed : &passed) +=
                 count_kernels((attn_dtype)dtype, levels[k].isa);
         }

@@ -6,6 +6,7 @@
 
 #include "attn.h"
 #include "kernels/kernels.h"
+#include "plan/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,8 +46,17 @@ void guard_free(memory *m);
 
 /* --------------------------------------------------------------- problem */
 
+/* What problems are drawn for: everything; kernels that few of those reach. */
+typedef enum problem_kind {
+    KIND_DBIAS,  /* the gradient of a bias alone */
+    KIND_ANY,
+    KIND_DECODE, /* few queries, sometimes many keys; forward alone */
+    N_KINDS
+} problem_kind;
+
 typedef struct problem {
     uint64_t seed;
+    problem_kind kind;
     attn_desc desc;
     attn_args args;
     attn_stage stage; /* also asked of attn_weights */
@@ -58,7 +68,8 @@ typedef struct problem {
 } problem;
 
 /* The problem of a seed, for one type, at any level. Outputs hold 0xA5. */
-void problem_make(problem *p, attn_dtype dtype, uint64_t seed);
+void problem_make(problem *p, attn_dtype dtype, problem_kind kind,
+                  uint64_t seed);
 void problem_free(problem *p);
 
 /* Element of a tensor by logical index (row-major over its shape). */

@@ -259,6 +259,28 @@ static void draw_desc(problem *p, rng *r, attn_dtype dtype)
     p->weights = !(d->inputs & ATTN_WITH_VARLEN);
 }
 
+static void narrow_desc(problem *p, rng *r)
+{
+    attn_desc *d = &p->desc;
+
+    if (p->kind == KIND_ANY)
+        return;
+    p->weights = false;
+    p->backward = p->kind == KIND_DBIAS;
+    if (p->kind == KIND_DECODE) {
+        d->len_q = 1 + rng_below(r, ATTN__DECODE_QUERIES);
+        if (rng_one_in(r, 16))
+            d->len_k = ATTN__SEGMENT_KEYS - 1 +
+                       rng_below(r, ATTN__SEGMENT_KEYS + 3);
+    } else {
+        d->batch = 1;
+        d->len_k = attn__min_i64(d->len_k, 70);
+        d->inputs |= ATTN_WITH_BIAS;
+        d->inputs &= ~(uint32_t)ATTN_WITH_VARLEN;
+        d->empty_rows = ATTN_EMPTY_ZERO;
+    }
+}
+
 /* --------------------------------------------------------------- inputs */
 
 static attn_input make_indices(problem *p, rng *r, int64_t n, int64_t from,
@@ -492,11 +514,13 @@ static void make_backward(problem *p, rng *r)
     if (rng_one_in(r, 3))
         a->dlse = make_input(p, r, stats_type(r), like_lse.rank,
                              like_lse.shape, NORMAL);
+    if (attn__given(&a->bias))
+        a->dbias = make_like(p, r, &a->bias, a->bias.dtype);
+    if (p->kind == KIND_DBIAS)
+        return;
     a->dq = make_like(p, r, &a->q, p->desc.dtype);
     a->dk = make_like(p, r, &a->kv.k, p->desc.dtype);
     a->dv = make_like(p, r, &a->kv.v, p->desc.dtype);
-    if (attn__given(&a->bias))
-        a->dbias = make_like(p, r, &a->bias, a->bias.dtype);
     if (attn__given(&a->sinks))
         a->dsinks = make_like(p, r, &a->sinks, stats_type(r));
     if (attn__given(&a->alibi_slopes))
@@ -551,15 +575,18 @@ static void describe(problem *p, pattern how)
              (int)d->empty_rows, patterns[how]);
 }
 
-void problem_make(problem *p, attn_dtype dtype, uint64_t seed)
+void problem_make(problem *p, attn_dtype dtype, problem_kind kind,
+                  uint64_t seed)
 {
     rng r = {seed};
     pattern how;
 
     memset(p, 0, sizeof *p);
     p->seed = seed;
+    p->kind = kind;
     attn_args_init(&p->args);
     draw_desc(p, &r, dtype);
+    narrow_desc(p, &r);
     how = rng_one_in(&r, 2) ? NORMAL : (pattern)rng_below(&r, N_PATTERNS);
     make_q(p, &r, how);
     make_kv(p, &r, how);

@@ -7,6 +7,8 @@
 #include "kernels/simd/simd_avx512.h"
 #include "kernels/tmpl/prelude_tmpl.h"
 
+#include "kernels/tmpl/softmax_tmpl.h"
+
 #include "kernels/tmpl/fwd_tmpl.h"
 
 #include "kernels/tmpl/weights_tmpl.h"

@@ -13,7 +13,9 @@
 #include <stdint.h>
 
 #define VECTOR_BYTES 32
+#ifndef TILE_VECTORS
 #define TILE_VECTORS 2
+#endif
 /* 6 x 2 sums, 2 vectors of queries and the broadcast: 15 of 16 registers. */
 #define PRODUCT_ROWS 6
 
@@ -43,6 +45,31 @@ static inline void v_store(REAL *p, V a)
 {
     *(V *)p = a;
 }
+
+static inline V v_loadu(const REAL *p)
+{
+    return OP(loadu)(p);
+}
+
+static inline void v_storeu(REAL *p, V a)
+{
+    OP(storeu)(p, a);
+}
+
+#if REAL_BITS == 32
+static inline V v_of_bf16(const uint16_t *p)
+{
+    const __m128i halves = _mm_loadu_si128((const __m128i_u *)p);
+
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+}
+
+static inline V v_of_f16(const uint16_t *p)
+{
+    return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i_u *)p));
+}
+#endif
 
 static inline V v_set1(REAL x)
 {
@@ -138,5 +165,42 @@ static inline bool v_any(VM mask)
 {
     return OP(movemask)((V)mask) != 0;
 }
+
+/* a[i] lane k becomes a[k] lane i. */
+#if REAL_BITS == 32
+static inline void v_transpose(V *a)
+{
+    V b[8];
+
+    for (ptrdiff_t i = 0; i < 8; i += 4) {
+        const V x = _mm256_unpacklo_ps(a[i], a[i + 1]);
+        const V y = _mm256_unpackhi_ps(a[i], a[i + 1]);
+        const V z = _mm256_unpacklo_ps(a[i + 2], a[i + 3]);
+        const V w = _mm256_unpackhi_ps(a[i + 2], a[i + 3]);
+
+        b[i] = _mm256_shuffle_ps(x, z, 0x44);
+        b[i + 1] = _mm256_shuffle_ps(x, z, 0xee);
+        b[i + 2] = _mm256_shuffle_ps(y, w, 0x44);
+        b[i + 3] = _mm256_shuffle_ps(y, w, 0xee);
+    }
+    for (ptrdiff_t i = 0; i < 4; i++) {
+        a[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
+        a[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
+    }
+}
+#else
+static inline void v_transpose(V *a)
+{
+    const V x = _mm256_unpacklo_pd(a[0], a[1]);
+    const V y = _mm256_unpackhi_pd(a[0], a[1]);
+    const V z = _mm256_unpacklo_pd(a[2], a[3]);
+    const V w = _mm256_unpackhi_pd(a[2], a[3]);
+
+    a[0] = _mm256_permute2f128_pd(x, z, 0x20);
+    a[1] = _mm256_permute2f128_pd(y, w, 0x20);
+    a[2] = _mm256_permute2f128_pd(x, z, 0x31);
+    a[3] = _mm256_permute2f128_pd(y, w, 0x31);
+}
+#endif
 
 #endif

@@ -13,7 +13,9 @@
 #include <stdint.h>
 
 #define VECTOR_BYTES 64
+#ifndef TILE_VECTORS
 #define TILE_VECTORS 2
+#endif
 /* 12 x 2 sums, 2 vectors of queries and the broadcast: 27 of 32 registers. */
 #define PRODUCT_ROWS 12
 
@@ -49,6 +51,31 @@ static inline void v_store(REAL *p, V a)
 {
     *(V *)p = a;
 }
+
+static inline V v_loadu(const REAL *p)
+{
+    return OP(loadu)(p);
+}
+
+static inline void v_storeu(REAL *p, V a)
+{
+    OP(storeu)(p, a);
+}
+
+#if REAL_BITS == 32
+static inline V v_of_bf16(const uint16_t *p)
+{
+    const __m256i halves = _mm256_loadu_si256((const __m256i_u *)p);
+
+    return _mm512_castsi512_ps(
+        _mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+
+static inline V v_of_f16(const uint16_t *p)
+{
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i_u *)p));
+}
+#endif
 
 static inline V v_set1(REAL x)
 {
@@ -150,5 +177,58 @@ static inline bool v_any(VM mask)
 {
     return mask != 0;
 }
+
+/* a[i] lane k becomes a[k] lane i: within quarters of a vector, then the
+ * quarters. */
+#if REAL_BITS == 32
+static inline void v_transpose(V *a)
+{
+    V b[16];
+
+    for (ptrdiff_t i = 0; i < 16; i += 4) {
+        const V x = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        const V y = _mm512_unpackhi_ps(a[i], a[i + 1]);
+        const V z = _mm512_unpacklo_ps(a[i + 2], a[i + 3]);
+        const V w = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
+
+        b[i] = _mm512_shuffle_ps(x, z, 0x44);
+        b[i + 1] = _mm512_shuffle_ps(x, z, 0xee);
+        b[i + 2] = _mm512_shuffle_ps(y, w, 0x44);
+        b[i + 3] = _mm512_shuffle_ps(y, w, 0xee);
+    }
+    for (ptrdiff_t i = 0; i < 4; i++) {
+        const V x = _mm512_shuffle_f32x4(b[i], b[i + 4], 0x88);
+        const V y = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0x88);
+        const V z = _mm512_shuffle_f32x4(b[i], b[i + 4], 0xdd);
+        const V w = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0xdd);
+
+        a[i] = _mm512_shuffle_f32x4(x, y, 0x88);
+        a[i + 4] = _mm512_shuffle_f32x4(z, w, 0x88);
+        a[i + 8] = _mm512_shuffle_f32x4(x, y, 0xdd);
+        a[i + 12] = _mm512_shuffle_f32x4(z, w, 0xdd);
+    }
+}
+#else
+static inline void v_transpose(V *a)
+{
+    V b[8];
+
+    for (ptrdiff_t i = 0; i < 8; i += 2) {
+        b[i] = _mm512_unpacklo_pd(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_pd(a[i], a[i + 1]);
+    }
+    for (ptrdiff_t i = 0; i < 2; i++) {
+        const V x = _mm512_shuffle_f64x2(b[i], b[i + 2], 0x88);
+        const V y = _mm512_shuffle_f64x2(b[i + 4], b[i + 6], 0x88);
+        const V z = _mm512_shuffle_f64x2(b[i], b[i + 2], 0xdd);
+        const V w = _mm512_shuffle_f64x2(b[i + 4], b[i + 6], 0xdd);
+
+        a[i] = _mm512_shuffle_f64x2(x, y, 0x88);
+        a[i + 2] = _mm512_shuffle_f64x2(z, w, 0x88);
+        a[i + 4] = _mm512_shuffle_f64x2(x, y, 0xdd);
+        a[i + 6] = _mm512_shuffle_f64x2(z, w, 0xdd);
+    }
+}
+#endif
 
 #endif

@@ -10,13 +10,18 @@
 #ifndef ATTN_KERNELS_SIMD_SCALAR_H
 #define ATTN_KERNELS_SIMD_SCALAR_H
 
+#include "core/half.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VECTOR_BYTES 32
 /* Vectors of queries in a tile, and rows of the product's register tile. */
+#ifndef TILE_VECTORS
 #define TILE_VECTORS 2
+#endif
 #define PRODUCT_ROWS 6
 
 #if REAL_BITS == 64
@@ -41,6 +46,40 @@ static inline void v_store(REAL *p, V a)
 {
     *(V *)p = a;
 }
+
+/* The same at any address. */
+static inline V v_loadu(const REAL *p)
+{
+    V a;
+
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+
+static inline void v_storeu(REAL *p, V a)
+{
+    memcpy(p, &a, sizeof a);
+}
+
+#if REAL_BITS == 32
+static inline V v_of_bf16(const uint16_t *p)
+{
+    V a;
+
+    for (ptrdiff_t k = 0; k < LANES; k++)
+        a[k] = attn__f32_of_bf16(p[k]);
+    return a;
+}
+
+static inline V v_of_f16(const uint16_t *p)
+{
+    V a;
+
+    for (ptrdiff_t k = 0; k < LANES; k++)
+        a[k] = attn__f32_of_f16(p[k]);
+    return a;
+}
+#endif
 
 static inline V v_set1(REAL x)
 {
@@ -147,6 +186,18 @@ static inline bool v_any(VM mask)
     for (ptrdiff_t lane = 0; lane < LANES; lane++)
         any |= mask[lane];
     return any != 0;
+}
+
+/* a[i] lane k becomes a[k] lane i. */
+static inline void v_transpose(V *a)
+{
+    for (ptrdiff_t i = 0; i < LANES; i++)
+        for (ptrdiff_t k = 0; k < i; k++) {
+            const REAL x = a[i][k];
+
+            a[i][k] = a[k][i];
+            a[k][i] = x;
+        }
 }
 
 #endif

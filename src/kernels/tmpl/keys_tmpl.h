@@ -27,10 +27,10 @@ static const ELEM *key_at(const attn__problem *p, const attn__view *view,
 }
 
 /* Points rows at the keys of `view`, copying them to `copy` if need be. */
-static const REAL *keys_rows(const attn__problem *p, const attn__view *view,
-                             int64_t b, const attn__sequence *seq, int64_t g,
-                             const key_block *block, int64_t dim, REAL *copy,
-                             ptrdiff_t *row)
+static inline const REAL *
+keys_rows(const attn__problem *p, const attn__view *view, int64_t b,
+          const attn__sequence *seq, int64_t g, const key_block *block,
+          int64_t dim, REAL *copy, ptrdiff_t *row)
 {
 #if STORAGE_IS_REAL
     if (!p->block_table.data && view->stride[3] == 1) {
@@ -40,17 +40,22 @@ static const REAL *keys_rows(const attn__problem *p, const attn__view *view,
 #endif
     for (int64_t j = 0; j < block->n; j++) {
         const ELEM *from = key_at(p, view, b, seq, g, block->j0 + j);
+        int64_t c = 0;
 
-        for (int64_t c = 0; c < dim; c++)
+        for (; view->stride[3] == 1 && c + LANES <= dim; c += LANES)
+            v_storeu(copy + j * dim + c, elems_load(from + c));
+        for (; c < dim; c++)
             copy[j * dim + c] = elem_load(from[c * view->stride[3]]);
     }
     *row = dim;
     return copy;
 }
 
-static key_block keys_load(const attn__problem *p, const attn__unit *u,
-                           const attn__sequence *seq, const attn__slot *slot,
-                           int64_t j0, int64_t j1)
+static inline key_block keys_load(const attn__problem *p,
+                                  const attn__unit *u,
+                                  const attn__sequence *seq,
+                                  const attn__slot *slot, int64_t j0,
+                                  int64_t j1)
 {
     const int64_t g = u->kv_head;
     key_block block = {j0, attn__min_i64(ATTN__BLOCK_KEYS, j1 - j0), NULL,

@@ -129,21 +129,19 @@ static void score_mask(const attn__problem *p, const attn__slot *slot,
         }
 }
 
-/* Fill slot->s for `block`; returns whether slot->seen was filled (if not,
- * every pair is visible, as far as geometry and masks go). */
-static bool tile_scores(const attn__problem *p, const attn__slot *slot,
-                        const attn__tile *tile, const key_block *block,
-                        score_request want)
+/* From products in slot->s to what is wanted of `block`; returns whether
+ * slot->seen was filled (if not, every pair is visible, as far as geometry and
+ * masks go). */
+static bool scores_from_products(const attn__problem *p,
+                                 const attn__slot *slot,
+                                 const attn__tile *tile,
+                                 const key_block *block, score_request want)
 {
-    const product raw = {block->k, block->k_row, 1, tile->q, TILE_ROWS,
-                         p->dim_qk};
-    const product_out out = {slot->s, TILE_ROWS, NULL, (REAL)p->scale};
     const bool edge =
         p->mask.data || p->bias.data || want.careful ||
         attn__classify(tile->any, tile->all, block->j0,
                        block->j0 + block->n) != ATTN__BLOCK_FULL;
 
-    product_run(PRODUCT_SCALE, &raw, block->n, &out);
     if (want.stage == ATTN_STAGE_RAW)
         return false;
     if (p->softcap > 0)
@@ -159,6 +157,20 @@ static bool tile_scores(const attn__problem *p, const attn__slot *slot,
     if (edge)
         score_mask(p, slot, tile, block);
     return edge;
+}
+
+/* The same from the block's keys. */
+static inline bool tile_scores(const attn__problem *p,
+                               const attn__slot *slot,
+                               const attn__tile *tile,
+                               const key_block *block, score_request want)
+{
+    const product raw = {block->k, block->k_row, 1, tile->q, TILE_ROWS,
+                         p->dim_qk};
+    const product_out out = {slot->s, TILE_ROWS, NULL, (REAL)p->scale};
+
+    product_run(PRODUCT_SCALE, &raw, block->n, &out);
+    return scores_from_products(p, slot, tile, block, want);
 }
 
 /* Multiply values [key][lane] by the dropout factor, 0 where dropped. */

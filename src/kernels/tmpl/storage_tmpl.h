@@ -32,6 +32,27 @@ static inline REAL elem_load(ELEM e)
 #endif
 }
 
+/* LANES neighbours, at any address. */
+static inline V elems_load(const ELEM *from)
+{
+#if STORAGE == STORAGE_BF16
+    return v_of_bf16(from);
+#elif STORAGE == STORAGE_F16
+    return v_of_f16(from);
+#else
+    return v_loadu(from);
+#endif
+}
+
+/* The first n < LANES of them, then zeros; nothing behind them is read. */
+static inline V elems_load_some(const ELEM *from, int64_t n)
+{
+    ELEM some[VECTOR_BYTES / sizeof(REAL)] = {0};
+
+    memcpy(some, from, (size_t)n * sizeof *some);
+    return elems_load(some);
+}
+
 static inline ELEM elem_round(REAL x)
 {
 #if STORAGE == STORAGE_BF16

@@ -63,9 +63,9 @@ static void tile_place(attn__tile *tile, const attn__problem *p,
 }
 
 /* panel[c][lane] = row c of each lane's row of `view`. */
-static void tile_pack(REAL *panel, const attn__tile *tile,
-                      const attn__view *view, int64_t b, int64_t row_start,
-                      int64_t dim)
+static inline void tile_pack(REAL *panel, const attn__tile *tile,
+                             const attn__view *view, int64_t b,
+                             int64_t row_start, int64_t dim)
 {
     for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
         const ELEM *row =
@@ -77,9 +77,9 @@ static void tile_pack(REAL *panel, const attn__tile *tile,
 }
 
 /* Write panel[c][lane] to each used lane's row of an output. */
-static void tile_unpack(const REAL *panel, const attn__tile *tile,
-                        const attn__target *out, int64_t b, int64_t row_start,
-                        int64_t dim)
+static inline void tile_unpack(const REAL *panel, const attn__tile *tile,
+                               const attn__target *out, int64_t b,
+                               int64_t row_start, int64_t dim)
 {
     for (int64_t lane = 0; lane < tile->n; lane++) {
         ELEM *row = (ELEM *)(void *)out->data + b * out->stride[0] +
@@ -93,7 +93,7 @@ static void tile_unpack(const REAL *panel, const attn__tile *tile,
 }
 
 /* Whether any of the used lanes of a panel holds an infinity or NaN. */
-static bool panel_is_finite(const REAL *panel, int64_t vectors)
+static inline bool panel_is_finite(const REAL *panel, int64_t vectors)
 {
     for (int64_t i = 0; i < vectors; i++) {
         const V x = v_load(panel + i * LANES);
@@ -104,7 +104,7 @@ static bool panel_is_finite(const REAL *panel, int64_t vectors)
     return true;
 }
 
-static void panel_zero(REAL *panel, int64_t n)
+static inline void panel_zero(REAL *panel, int64_t n)
 {
     memset(panel, 0, (size_t)n * sizeof *panel);
 }

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Forward of few f64 queries, AVX-512, accumulated in f64. */
+#define REAL_BITS 64
+#define STORAGE STORAGE_F64
+#define NAME f64_avx512
+#define TILE_VECTORS 1
+#include "kernels/simd/simd_avx512.h"
+#include "kernels/tmpl/prelude_tmpl.h"
+
+#include "kernels/tmpl/softmax_tmpl.h"
+
+#include "kernels/tmpl/decode_tmpl.h"

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Forward of few bf16 queries, portable vectors, accumulated in f32. */
+#define REAL_BITS 32
+#define STORAGE STORAGE_BF16
+#define NAME bf16_scalar
+#define TILE_VECTORS 1
+#include "kernels/simd/simd_scalar.h"
+#include "kernels/tmpl/prelude_tmpl.h"
+
+#include "kernels/tmpl/softmax_tmpl.h"
+
+#include "kernels/tmpl/decode_tmpl.h"
