@@ -13,7 +13,7 @@
 #include "fuzz.h"
 
 enum {
-    MOST_SIDE = 40,
+    MOST_SIDE = 20,
     MOST_PANELS = 3,
     POOL = 16, /* numbers of a panel, repeated */
     WORDS = 8, /* labels, repeated */
@@ -131,7 +131,7 @@ static void check_png(const attn_figure *figure)
     attn_status status;
 
     /* Large ones take their time and show nothing new. */
-    if (measured == ATTN_OK && width * height > 100000)
+    if (measured == ATTN_OK && width * height > 30000)
         return;
     status = attn_figure_png(figure, &data, &size, NULL);
     PROPERTY(status == measured);
