@@ -202,7 +202,9 @@ int cli_lab_plot(const attn_lab_result *r, const char *path,
         f.title = r->title;
         f.row_axis = r->n_curves > 0 ? NULL : "query";
         f.column_axis = r->n_curves > 0 ? "step" : "key";
-        f.value = r->n_curves > 0 ? r->curves[0].title : "weight or score";
+        f.value = r->n_curves > 0 ? r->curves[0].title : r->value;
+        if (r->n_curves == 0 && strcmp(r->value, "weight") == 0)
+            f.low = 0;
         if ((png ? attn_figure_write_png : attn_figure_write_svg)(
                 &f, path, &diag) != ATTN_OK)
             code = diag.status == ATTN_E_IO

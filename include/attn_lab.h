@@ -74,6 +74,7 @@ typedef struct attn_lab_result {
     int64_t n_matrices, n_curves;
     const attn_lab_matrix *matrices;
     const attn_lab_curve *curves;
+    const char *value; /* what numbers of the matrices are: weight or score */
     void *memory;
 } attn_lab_result;
 

@@ -79,6 +79,7 @@ attn_status attn_lab_run(const char *name, const attn_lab_data *data,
              .random = data->seed};
 
     memset(result, 0, sizeof *result);
+    result->value = "weight";
     memset(l.diag, 0, sizeof *l.diag);
     for (int64_t i = 0; i < attn_lab_count(); i++) {
         if (strcmp(experiments[i].name, name) != 0)

@@ -24,6 +24,7 @@ typedef struct shapes {
 typedef struct outcome {
     double *y, *p; /* (len, heads dim), (heads, len, len) */
     double least, most; /* sums of rows of p */
+    unsigned char *shown; /* (len, len) */
 } outcome;
 
 /* Element (h, i, c) of a projection (len, heads dim), split into heads. */
@@ -79,10 +80,13 @@ static bool attend(lab *l, const shapes *z, variant v, const scene *s,
 
     to->y = attn__lab_numbers(l, n, z->heads * z->dim);
     to->p = attn__lab_numbers(l, z->heads * n, n);
+    to->shown = attn__lab_memory(l, n * n, 1);
     to->least = INFINITY;
     to->most = -INFINITY;
-    if (!to->y || !to->p)
+    if (!to->y || !to->p || !to->shown)
         return false;
+    for (int64_t i = 0; i < n * n; i++)
+        to->shown[i] = !is_hidden(v, i / n, i % n);
     for (int64_t h = 0; h < z->heads; h++) {
         double *p = to->p + h * n * n;
 
@@ -166,7 +170,7 @@ static bool tell(lab *l, const shapes *z, variant v, const scene *s,
     attn__lab_number(l, v, 2, o.least);
     attn__lab_number(l, v, 3, o.most);
     attn__lab_number(l, v, 4, moved);
-    return attn__lab_draw(l, names[v], z->len, z->len, o.p, NULL);
+    return attn__lab_draw(l, names[v], z->len, z->len, o.p, o.shown);
 }
 
 bool attn__lab_heads(lab *l)

@@ -110,6 +110,7 @@ bool attn__lab_rope(lab *l)
     }
     attn__lab_draw(l, "RoPE", PLACES, PLACES, s[0], NULL);
     attn__lab_draw(l, "sines added", PLACES, PLACES, s[1], NULL);
+    l->result->value = "score";
     l->result->conclusion = attn__lab_text(
         l, "Turning q by i and k by j turns their dot product by i - j: at one "
         "distance the scores differ by %s, wherever the pair stands. With "

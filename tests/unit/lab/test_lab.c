@@ -164,6 +164,12 @@ static void wrong_heads_betray_themselves(void **state)
         assert_true(at(v, 1) > 0.1); /* not the right one */
     assert_true(at(3, 2) < 0.9 && at(3, 3) > 1.1); /* sums of rows */
     assert_true(at(2, 4) > 0.01 && at(4, 4) > 0.01); /* see the future */
+    assert_int_equal(result.n_matrices, 5);
+    for (int64_t v = 0; v < 5; v++)
+        for (int64_t i = 0; i < 4; i++)
+            for (int64_t j = 0; j < 4; j++)
+                assert_int_equal(result.matrices[v].shown[i * 4 + j],
+                                 v == 4 ? j >= i : j <= i);
 }
 
 static void all_axes_fail_where_sizes_differ(void **state)
