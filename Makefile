@@ -25,7 +25,9 @@ install: build
 demo: build
 	build/attn explain samples/minilm.npz --head=1 --row=9
 	build/attn run samples/minilm.npz --weights | sed -n '/^who/,$$p'
-	build/attn plot samples/minilm.npz -o build/minilm.png
+	build/attn plot samples/minilm.npz --cell=14 \
+	    --title='The animal did not cross the street because it was too tired.' \
+	    -o build/minilm.png
 	@echo
 	@echo 'All twelve heads, tokens on the axes: build/minilm.png'
 

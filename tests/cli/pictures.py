@@ -7,7 +7,9 @@
 # `N passed, N failed`.
 
 import os
+import pathlib
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -21,6 +23,7 @@ import numpy as np
 import textbook
 
 SVG = "{http://www.w3.org/2000/svg}"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 attn = ""
 passed = failed = 0
 
@@ -251,6 +254,24 @@ def entropies(rng):
                f"the curve of head {h}")
 
 
+def pages():
+    """The picture of the README is the one that `make demo` makes: its command
+    is taken from the Makefile. Levels differ in the last bit of a weight, which
+    moves a colour by one of 256 steps, and a channel by two at most."""
+    with open(ROOT / "Makefile", encoding="utf-8") as file:
+        words = re.search(r"build/attn plot (.*?-o)", file.read().replace(
+            "\\\n", ""), re.S)
+    words = shlex.split(words[1])
+    words[0] = str(ROOT / words[0])
+    for theme in ("light", "dark"):
+        plot(*words, "a.png", "--theme=" + theme)
+        ours, shown = read_png("a.png"), read_png(
+            ROOT / f"docs/images/minilm-{theme}.png")
+        expect(ours.shape == shown.shape and
+               abs(ours.astype(int) - shown.astype(int)).max() <= 2,
+               f"docs/images/minilm-{theme}.png is what make demo draws")
+
+
 def refusals():
     np.save("weights.npy", np.eye(3))
     os.mkdir("closed")
@@ -283,6 +304,7 @@ def main():
         hostile_tokens()
         entropies(rng)
         refusals()
+        pages()
     finally:
         os.chdir(here)
         shutil.rmtree(folder)
