@@ -94,13 +94,13 @@ static const char *type_of(const attn_entry *e)
     return e->dtype == ATTN_NONE ? "text" : attn_dtype_name(e->dtype);
 }
 
-static void print_entry(const attn_entry *e)
+static void print_entry(const attn_entry *e, int width)
 {
     char shape[128] = "-";
 
     if (e->status == ATTN_OK)
         cli_shape_text(e->rank, e->shape, shape, sizeof shape);
-    printf("%-20s %-24s %-5s %s", e->name, shape, type_of(e), e->format);
+    printf("%-*s %-16s %-5s %s", width, e->name, shape, type_of(e), e->format);
     puts(e->status == ATTN_OK ? "" : *e->format ? ", cannot be loaded"
                                                 : "cannot be loaded");
 }
@@ -124,6 +124,7 @@ static void json_entry(const attn_entry *e)
 static void list_entries(const attn_file *file, bool json)
 {
     const int64_t n = attn_file_count(file);
+    int width = 12; /* of the longest name; at most 1024, as files may have */
 
     if (json) {
         cli_json_begin("file-1");
@@ -135,9 +136,15 @@ static void list_entries(const attn_file *file, bool json)
         puts(n > 0 ? "\n]}" : "]}");
         return;
     }
-    printf("%-20s %-24s %-5s %s\n", "name", "shape", "dtype", "as stored");
+    for (int64_t i = 0; i < n; i++) {
+        const int length = (int)strlen(attn_file_entry(file, i)->name);
+
+        width = length > width ? length : width;
+    }
+    printf("%-*s %-16s %-5s %s\n", width, "name", "shape", "dtype",
+           "as stored");
     for (int64_t i = 0; i < n; i++)
-        print_entry(attn_file_entry(file, i));
+        print_entry(attn_file_entry(file, i), width);
 }
 
 static int info_file(const char *path, bool json)

@@ -199,6 +199,17 @@ def layers():
                 {**llama, "h.0.self_attn.q_norm.weight": x[0, :2]})
     safetensors("gpt2.safetensors", {"h.0.attn.c_attn.weight":
                                      numbers(4, 12, kind="f4")})
+    bert = dict(zip("qkvo", ("self.query", "self.key", "self.value",
+                             "output.dense")))
+    safetensors("bert.safetensors", {
+        f"layer.0.attention.{bert[n]}.{kind}": w for n in bert for kind, w in
+        (("weight", weights["w_" + n]), ("bias", x[0]))})
+    safetensors("mha.safetensors", {
+        "h.0.self_attn.in_proj_weight": numbers(12, 4, kind="f4"),
+        "h.0.self_attn.in_proj_bias": numbers(12, kind="f4"),
+        "h.0.self_attn.out_proj.weight": weights["w_o"],
+        "h.0.self_attn.out_proj.bias": x[0]})
+    safetensors("odd.safetensors", {"a." + n: w for n, w in weights.items()})
     safetensors("none.safetensors", {"embeddings": x})
     with open("llama.safetensors", "rb") as file:
         whole = file.read()
