@@ -45,28 +45,42 @@ static bool is_silent(uint32_t point)
            (point >= 0xfe00 && point < 0xfe10);
 }
 
+/* The one of n rows that begins with `point`, or NULL. Rows have `size` bytes,
+ * begin with their point, and ascend by it. */
+static const void *find(const void *rows, int n, size_t size, uint32_t point)
+{
+    int low = 0, high = n;
+
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        const void *row = (const char *)rows + (size_t)middle * size;
+        const uint32_t here = *(const uint32_t *)row;
+
+        if (here == point)
+            return row;
+        low = here < point ? middle + 1 : low;
+        high = here < point ? high : middle;
+    }
+    return NULL;
+}
+
 static const attn__glyph *find_glyph(uint32_t point)
 {
-    for (int i = 0; i < attn__n_glyphs; i++)
-        if (attn__glyphs[i].point == point)
-            return &attn__glyphs[i];
-    return NULL;
+    return find(attn__glyphs, attn__n_glyphs, sizeof *attn__glyphs, point);
 }
 
 static const attn__accented *find_accented(uint32_t point)
 {
-    for (int i = 0; i < attn__n_accented; i++)
-        if (attn__accented_letters[i].point == point)
-            return &attn__accented_letters[i];
-    return NULL;
+    return find(attn__accented_letters, attn__n_accented,
+                sizeof *attn__accented_letters, point);
 }
 
 static const char *find_folded(uint32_t point)
 {
-    for (int i = 0; i < attn__n_folded; i++)
-        if (attn__folded_letters[i].point == point)
-            return attn__folded_letters[i].text;
-    return NULL;
+    const attn__folded *row = find(attn__folded_letters, attn__n_folded,
+                                   sizeof *attn__folded_letters, point);
+
+    return row ? row->text : NULL;
 }
 
 /* --------------------------------------------------------------- drawing */
