@@ -77,6 +77,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         os.symlink(ROOT / "samples", "samples")
+        os.symlink(attn.parent, "build")
         if (ROOT / ".venv/model").exists():
             os.symlink(ROOT / ".venv/model", "model")
 
