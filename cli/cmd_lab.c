@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "lab_verb.h"
+#include "nearest.h"
 #include "print_arrays.h"
 #include "progress.h"
 #include "words.h"
@@ -121,11 +122,17 @@ static int list_as_json(void)
 
 static int check_name(const char *name)
 {
-    for (int64_t i = 0; i < attn_lab_count(); i++)
+    cli_nearest nearest = {name, strlen(name), NULL, 0};
+    char hint[64];
+
+    for (int64_t i = 0; i < attn_lab_count(); i++) {
         if (strcmp(attn_lab_name(i), name) == 0)
             return CLI_GO;
-    return cli_fail(CLI_USAGE, "'%s' is no experiment; attn lab lists them",
-                    name);
+        cli_nearest_offer(&nearest, attn_lab_name(i));
+    }
+    cli_nearest_text(&nearest, "", hint, sizeof hint);
+    return cli_fail(CLI_USAGE, "'%s' is no experiment; attn lab lists them%s",
+                    name, hint);
 }
 
 static int experiment(const char *name, const lab_options *o)
