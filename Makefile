@@ -4,7 +4,7 @@
 # tools/setup, which installs what is missing and is quick when nothing is.
 
 .PHONY: all setup build install demo check check-long check-peers bench lint
-.PHONY: zoo clean
+.PHONY: bench-python zoo clean
 
 all: build
 
@@ -39,6 +39,11 @@ check-long: setup
 
 bench: build
 	build/attn bench
+
+# What a call from Python costs beyond the C call.
+bench-python: build
+	@tools/package .venv build-python
+	@.venv/bin/python bench/python_overhead.py build/bench/call_overhead
 
 check-peers: setup
 	@tools/check-peers

@@ -3,16 +3,12 @@
 #
 # python_overhead.py: what a call from Python costs beyond the C call.
 #
-#   make && tools/check python       # builds the library, installs the package
-#   cc -O2 -Iinclude bench/call_overhead.c build/src/libattn.a -lm -lpthread \
-#       -o build/call_overhead
-#   .venv/bin/python bench/python_overhead.py
+#   make bench-python
 #
 # A call of (1, 1, 8, 4) on one thread, with NumPy arrays; the C side is
 # call_overhead.c. The aim is 3 microseconds, on a machine that nobody else
 # uses.
 
-import pathlib
 import subprocess
 import sys
 import timeit
@@ -21,7 +17,6 @@ import numpy as np
 
 import attn
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
 CALLS, REPEATS = 20000, 15
 
 
@@ -32,10 +27,7 @@ def nanoseconds(function):
 
 
 def main():
-    program = ROOT / "build" / "call_overhead"
-    if len(sys.argv) > 1:
-        program = sys.argv[1]
-    in_c = float(subprocess.run([program], check=True, text=True,
+    in_c = float(subprocess.run([sys.argv[1]], check=True, text=True,
                                 capture_output=True).stdout)
     q = np.random.default_rng(0).normal(size=(1, 1, 8, 4)).astype(np.float32)
     out = np.empty_like(q)

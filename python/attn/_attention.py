@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention, its gradients, its weights, and the parts that go with it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -148,14 +148,16 @@ class Gradients:
 
     __slots__ = ("dq", "dk", "dv", "dbias", "dsinks", "dslopes")
 
-    def __init__(self, dq, dk, dv, dbias=None, dsinks=None, dslopes=None):
+    def __init__(self, dq: Array, dk: Array, dv: Array,
+                 dbias: Array | None = None, dsinks: Array | None = None,
+                 dslopes: Array | None = None):
         self.dq, self.dk, self.dv = dq, dk, dv
         self.dbias, self.dsinks, self.dslopes = dbias, dsinks, dslopes
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Array]:
         return iter((self.dq, self.dk, self.dv))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         given = [f"{name}{tuple(getattr(self, name).shape)}"
                  for name in self.__slots__ if getattr(self, name) is not None]
         return f"Gradients({', '.join(given)})"
@@ -211,7 +213,8 @@ def attention_backward(do: Array, q: Array, k: Array, v: Array, o: Array,
 
 
 def attention_vjp(q: Array, k: Array, v: Array, *, return_lse: bool = False,
-                  **keywords: Unpack[Keywords]):
+                  **keywords: Unpack[Keywords]
+                  ) -> tuple[Any, Callable[..., Gradients]]:
     """``attention``, and the function that turns do into gradients.
 
     The safe form of ``attention_backward``: nothing has to be repeated.

@@ -79,7 +79,7 @@ class KVCache:
         kind = _numpy_dtype(dtype)
         self.page_size = page_size
         self.capacity = capacity
-        self.block_table = None
+        self.block_table: np.ndarray | None = None
         lead = (batch, heads, capacity)
         if page_size is not None:
             pages = -(-capacity // page_size)
@@ -109,7 +109,7 @@ class KVCache:
         _core.kv_append(self.k, k, self.lengths, self.block_table, "k")
         self.lengths += k.shape[2]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         pages = f", page_size={self.page_size}" if self.page_size else ""
         return (f"KVCache(lengths={self.lengths.tolist()}, "
                 f"capacity={self.capacity}, dtype={self.k.dtype}{pages})")
@@ -147,21 +147,10 @@ def decode(q: Array, cache: KVCache, *, out: Array | None = None,
         raise ValueError(f"q: has {len(q.shape)} axes, must be (B, H, Lq, D)")
     keywords.setdefault("causal", "bottom_right")
     keywords["k_lengths"] = cache.lengths
-    if cache.block_table is None:
-        return _contiguous(q, cache, packed, keywords, out, return_lse,
-                           return_weights, return_entropy)
-    return _core.attention(q, cache.k, cache.v, features(**keywords), out,
-                           return_lse, return_weights, return_entropy,
-                           cache.block_table)
-
-
-def _contiguous(q, cache, packed, keywords, out, *returns):
-    """A contiguous cache; for packed queries it is one page per sequence."""
-    table = None
-    k, v = cache.k, cache.v
-    if packed:
+    k, v, table = cache.k, cache.v, cache.block_table
+    if table is None and packed:  # one page for each sequence
         table = np.arange(k.shape[0], dtype=np.int32)[:, None]
-    elif keywords.get("layout") == "bshd":
+    elif table is None and keywords.get("layout") == "bshd":
         k, v = k.swapaxes(1, 2), v.swapaxes(1, 2)
-    return _core.attention(q, k, v, features(**keywords), out, *returns,
-                           table)
+    return _core.attention(q, k, v, features(**keywords), out, return_lse,
+                           return_weights, return_entropy, table)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What this build and this machine are."""
 
+from typing import Any
+
 from . import _core
 
 
-class Info(dict):
+class Info(dict[str, Any]):
     """Facts by name; as text, a table."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         head = [f"attn {self['version']}, level {self['isa']}, "
                 f"{self['threads']} threads, draws {self['draws']}",
                 self["cpu"].rstrip(), ""]

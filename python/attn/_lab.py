@@ -2,7 +2,7 @@
 """The classic experiments of `attn lab`."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from . import _core
 from ._keywords import Array
@@ -30,7 +30,7 @@ class LabTable:
                          in found["matrices"]}
         self.curves = dict(found["curves"])
 
-    def __str__(self):
+    def __str__(self) -> str:
         cells = [self.columns] + [
             tuple(x if isinstance(x, str) else f"{x:.6g}" for x in row)
             for row in self.rows]
@@ -40,19 +40,28 @@ class LabTable:
                  for row in cells]
         return "\n".join([self.title, "", *lines, "", self.conclusion])
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<LabTable: {self.title}, {len(self.rows)} rows>"
 
 
-class Experiments(dict):
+class Experiments(dict[str, str]):
     """{name: what it does}; as text, a list."""
 
-    def __str__(self):
+    def __str__(self) -> str:
         width = max(map(len, self), default=0)
         return "\n".join(f"{name:{width}}  {about}"
                          for name, about in self.items())
 
 
+@overload
+def lab(name: None = None) -> Experiments: ...
+@overload
+def lab(name: str, *, q: Array | None = None, k: Array | None = None,
+        v: Array | None = None, x: Array | None = None,
+        w_q: Array | None = None, w_k: Array | None = None,
+        w_v: Array | None = None, tokens: Sequence[str] | None = None,
+        seed: int = 0, length: int = 0, dim: int = 0,
+        heads: int = 0) -> LabTable: ...
 def lab(name: str | None = None, *, q: Array | None = None,
         k: Array | None = None, v: Array | None = None,
         x: Array | None = None, w_q: Array | None = None,

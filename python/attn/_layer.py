@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A multi-head attention layer: projections, norm, RoPE, attention, output."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Unpack
 
 from . import _core
@@ -12,6 +12,11 @@ _NAMES = ("x", "x_kv", "w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o",
           "g_q", "g_k", "positions", "positions_kv")
 
 
+# Arrays, heads, kv_heads, rope, qk_norm, norm_eps and features of a layer.
+_Given = tuple[dict[str, Any], int, int, dict[str, Any] | None, bool, float,
+               tuple[Any, ...]]
+
+
 class LayerGradients:
     """Gradients of a layer: ``dx, dw_q, dw_k, dw_v, dw_o = g``, and all by
     their names (dx_kv, db_q, ..., dg_q, dg_k, dbias, dsinks, dslopes); None
@@ -20,20 +25,38 @@ class LayerGradients:
     __slots__ = tuple("d" + name for name in _NAMES[:12]) + (
         "dbias", "dsinks", "dslopes")
 
+    dx: Array
+    dx_kv: Array | None
+    dw_q: Array
+    dw_k: Array
+    dw_v: Array
+    dw_o: Array | None
+    db_q: Array | None
+    db_k: Array | None
+    db_v: Array | None
+    db_o: Array | None
+    dg_q: Array | None
+    dg_k: Array | None
+    dbias: Array | None
+    dsinks: Array | None
+    dslopes: Array | None
+
     def __init__(self, found: Mapping[str, Any]):
         for name in self.__slots__:
             setattr(self, name, found.get(name))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Array]:
         return iter((self.dx, self.dw_q, self.dw_k, self.dw_v, self.dw_o))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         given = [f"{name}{tuple(getattr(self, name).shape)}"
                  for name in self.__slots__ if getattr(self, name) is not None]
         return f"LayerGradients({', '.join(given)})"
 
 
-def _gather(arrays, heads, kv_heads, qk_norm, norm_eps, rope, keywords):
+def _gather(arrays: Mapping[str, Any], heads: int, kv_heads: int | None,
+            qk_norm: bool, norm_eps: float,
+            rope: Mapping[str, Any] | bool | None, keywords: Any) -> _Given:
     """The arguments that forward and backward share."""
     if keywords.get("layout", "bhsd") != "bhsd":
         raise ValueError("layout: a layer takes (B, L, width); it has no other")
@@ -134,7 +157,8 @@ def multi_head_vjp(x: Array, w_q: Array, w_k: Array, w_v: Array,
                    rope: Mapping[str, Any] | bool | None = None,
                    positions: Array | None = None,
                    positions_kv: Array | None = None,
-                   **keywords: Unpack[Keywords]):
+                   **keywords: Unpack[Keywords]
+                   ) -> tuple[Any, Callable[..., LayerGradients]]:
     """``multi_head``, and the function that turns dy into gradients.
 
     Nothing is kept between the two: backward makes q, k, v and o from x once

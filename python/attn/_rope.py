@@ -131,7 +131,8 @@ def rope_backward(dy: Array, positions: Array, *, base: float = 10000.0,
 
 def rope_frequencies(dim: int, seq_len: int = 1, *, base: float = 10000.0,
                      rotary_dim: int | None = None,
-                     scaling: Mapping[str, Any] | None = None):
+                     scaling: Mapping[str, Any] | None = None
+                     ) -> tuple[list[float], float]:
     """The rotary_dim / 2 inverse frequencies, and the factor on cos and sin,
     that ``rope`` uses for positions below ``seq_len``.
 

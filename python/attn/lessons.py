@@ -14,6 +14,7 @@ array([[1.  , 0.  ],
        [0.33, 0.67]])
 """
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy as np
 from . import _core
 from ._attention import attention as _attention
 from ._attention import weights as _weights
+from ._keywords import Array
 from ._layer import multi_head as _multi_head
 
 __all__ = ["attention", "causal_mask", "causal_mha", "self_attention", "show",
@@ -44,7 +46,7 @@ def _mask_keywords(mask):
     mask = np.asarray(mask)
     if mask.dtype == bool:
         return {"attn_mask": mask}
-    if mask.dtype.kind in "iu":
+    if mask.dtype.kind in "iu" and not (mask < 0).any():
         if ((mask != 0) & (mask != 1)).any():
             raise ValueError("mask: whole numbers must be 0 (hide) or 1")
         return {"attn_mask": mask == 1}
@@ -56,7 +58,7 @@ def _mask_keywords(mask):
     return {"attn_bias": mask.astype(np.float64)}
 
 
-def softmax(x, axis: int = -1):
+def softmax(x: Array, axis: int = -1) -> np.ndarray:
     """``exp(x) / sum(exp(x))`` along an axis, without overflow.
 
     x may have any shape; the result has it too, float64 for integers and
@@ -88,7 +90,8 @@ def causal_mask(n: int) -> np.ndarray:
     return np.tri(n, dtype=bool)
 
 
-def attention(Q, K, V, mask=None):
+def attention(Q: Array, K: Array, V: Array,
+              mask: Array | None = None) -> tuple[Any, Any]:
     """``A = softmax(Q K^T / sqrt(d_k) + mask)``, ``out = A V``.
 
     Q, K, V
@@ -103,7 +106,8 @@ def attention(Q, K, V, mask=None):
                       return_weights=True, **_mask_keywords(mask))
 
 
-def self_attention(X, Wq, Wk, Wv, mask=None):
+def self_attention(X: Array, Wq: Array, Wk: Array, Wv: Array,
+                   mask: Array | None = None) -> tuple[Any, Any]:
     """``attention(X Wq, X Wk, X Wv, mask)``: (out, A).
 
     X is (n, d_model) or (batch, n, d_model), the weights (d_model, d).
@@ -112,7 +116,8 @@ def self_attention(X, Wq, Wk, Wv, mask=None):
     return attention(X @ Wq, X @ Wk, X @ Wv, mask)
 
 
-def single_head_attention(X, W_Q, W_K, W_V):
+def single_head_attention(X: Array, W_Q: Array, W_K: Array,
+                          W_V: Array) -> Any:
     """Causal self-attention of one head: Y, with Y[0] == (X W_V)[0].
 
     >>> from attn.lessons import single_head_attention
@@ -125,7 +130,8 @@ def single_head_attention(X, W_Q, W_K, W_V):
     return _attention(X @ W_Q, X @ W_K, X @ W_V, causal=True)
 
 
-def causal_mha(x, W_q, W_k, W_v, W_o, n_heads: int):
+def causal_mha(x: Array, W_q: Array, W_k: Array, W_v: Array, W_o: Array,
+               n_heads: int) -> tuple[Any, Any]:
     """Causal multi-head self-attention: (y, w).
 
     x is (T, d) or (batch, T, d), the weights (d, d); head i owns columns
@@ -139,8 +145,9 @@ def causal_mha(x, W_q, W_k, W_v, W_o, n_heads: int):
 class Picture:
     """A heat map: a notebook shows it, ``save`` writes it."""
 
-    def __init__(self, *figure: Any):
-        self._figure = figure
+    def __init__(self, values: Array, titles: list[str],
+                 row_labels: list[str], column_labels: list[str]):
+        self._figure = (values, titles, row_labels, column_labels)
 
     @property
     def svg(self) -> str:
@@ -152,17 +159,17 @@ class Picture:
         """As the bytes of a PNG; NotImplementedError without libpng."""
         return _core.heat_map(*self._figure, True)
 
-    def _repr_svg_(self):
+    def _repr_svg_(self) -> str:
         return self.svg
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write a .svg or .png file, by its name."""
         data = self.png if str(path).endswith(".png") else self.svg.encode()
         with open(path, "wb") as file:
             file.write(data)
 
 
-def show(A, tokens: Sequence[str] | None = None) -> Picture:
+def show(A: Array, tokens: Sequence[str] | None = None) -> Picture:
     """Weights as a heat map: rows are queries, columns are keys.
 
     A

@@ -161,8 +161,18 @@ def t5():
         decoder_start_token_id=0, eos_token_id=None)
 
 
-def test_encoder_decoder(full_softmax):
-    model = model_of(t5(), transformers.AutoModelForSeq2SeqLM)
+def bart():
+    return transformers.BartConfig(
+        vocab_size=97, d_model=48, encoder_layers=2, decoder_layers=2,
+        encoder_attention_heads=4, decoder_attention_heads=3,
+        encoder_ffn_dim=56, decoder_ffn_dim=56, max_position_embeddings=64,
+        dropout=0.0, pad_token_id=0, bos_token_id=1, eos_token_id=None,
+        decoder_start_token_id=1, forced_eos_token_id=None)
+
+
+@pytest.mark.parametrize("config,n_biases", [(t5, 2), (bart, 0)])
+def test_encoder_decoder(config, n_biases, full_softmax):
+    model = model_of(config(), transformers.AutoModelForSeq2SeqLM)
     tokens, mask = batch(6, "right")
     targets, target_mask = batch(7, "right", (6, 6, 3))
     more = dict(decoder_input_ids=targets, decoder_attention_mask=target_mask)
@@ -170,7 +180,7 @@ def test_encoder_decoder(full_softmax):
     ours = outputs(model, "attn", tokens, mask, **more)
     compare(eager, ours)
     biases = [name for name in ours[1] if "relative_attention_bias" in name]
-    assert len(biases) == 2
+    assert len(biases) == n_biases
     assert all(ours[1][name].abs().max() > 0 for name in biases)
     made = []
     for implementation in ("eager", "attn"):

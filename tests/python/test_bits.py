@@ -64,6 +64,45 @@ def test_a_head_alone():
                 assert alone[1].tobytes() == lse[b, h].tobytes()
 
 
+def test_gradients_of_a_head_alone():
+    """dq of a query head; dk and dv of the heads that share a KV head."""
+    rng = np.random.default_rng(35)
+    q, do = rng.normal(size=(2, 2, 6, 50, 16)).astype(np.float32)
+    k, v = rng.normal(size=(2, 2, 2, 70, 16)).astype(np.float32)
+    words = dict(causal="bottom_right", softcap=3.0)
+    whole = attn.attention_vjp(q, k, v, **words)[1](do)
+    for b in range(2):
+        for g in range(2):
+            part = slice(3 * g, 3 * g + 3)
+            alone = attn.attention_vjp(
+                q[b, part], k[b, g:g + 1], v[b, g:g + 1], **words)[1](
+                    do[b, part])
+            assert alone.dq.tobytes() == whole.dq[b, part].tobytes()
+            assert alone.dk.tobytes() == whole.dk[b, g:g + 1].tobytes()
+            assert alone.dv.tobytes() == whole.dv[b, g:g + 1].tobytes()
+            for h in range(3 * g, 3 * g + 3):
+                one = attn.attention_vjp(q[b, h], k[b, g], v[b, g],
+                                         **words)[1](do[b, h])
+                assert one.dq.tobytes() == whole.dq[b, h].tobytes()
+
+
+@settings(max_examples=30)
+@given(problems(dtypes=FLOATS, backward=True))
+def test_gradients_of_layouts_and_transposed_views(case):
+    p, do, dlse = case
+    want = attn.attention_vjp(p.q, p.k, p.v, **p.keywords)[1](do, dlse)
+    swapped = [x.swapaxes(1, 2) for x in (p.q, p.k, p.v, do)]
+    for q, k, v, d in (swapped, [x.copy() for x in swapped]):
+        g = attn.attention_vjp(q, k, v, layout="bshd", **p.keywords)[1](
+            d, dlse)
+        for name in NAMES:
+            x, y = getattr(g, name), getattr(want, name)
+            if name in ("dq", "dk", "dv"):
+                x = x.swapaxes(1, 2)
+            assert (x is None) == (y is None)
+            assert x is None or x.tobytes() == y.tobytes(), name
+
+
 def test_a_batch_entry_alone():
     rng = np.random.default_rng(32)
     q, do = rng.normal(size=(2, 3, 4, 20, 8)).astype(np.float32)

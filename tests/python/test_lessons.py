@@ -37,6 +37,28 @@ def test_worked_example():
     assert np.allclose(out, 10 * A, rtol=4 * U)
 
 
+@pytest.mark.parametrize("Q,K,V,mask,want", [
+    # equal scores: the mean of the values
+    ([[0, 0], [0, 0]], [[0, 0], [0, 0]], [[1, 0], [0, 1]], None,
+     [[0.5, 0.5], [0.5, 0.5]]),
+    # queries and keys of different lengths, values of another width
+    ([[0, 0]], [[0, 0], [0, 0], [0, 0]], [[3], [6], [9]], None, [[6]]),
+    # a causal mask: itself alone, then the mean of two
+    ([[0], [0]], [[0], [0]], [[10], [20]], [[True, False], [True, True]],
+     [[10], [15]]),
+    ([[0], [0]], [[0], [0]], [[10], [20]], [[0, -10**9], [0, 0]],
+     [[10], [15]]),
+    # one key: its value, whatever the score
+    ([[1, 0]], [[1, 0]], [[5, 5]], None, [[5, 5]]),
+    # every value equal: that value
+    ([[1, 1], [1, 1]], [[1, 1], [1, 1]], [[1, 1], [1, 1]], None,
+     [[1, 1], [1, 1]])])
+def test_what_exercises_print(Q, K, V, mask, want):
+    """Results that can be told by hand are exact."""
+    out, A = attention(Q, K, V, mask)
+    assert (out == want).all() and (A.sum(axis=-1) == 1).all()
+
+
 def test_rows_sum_to_one_and_lie_in_zero_to_one():
     out, A = attention(X @ WQ, X @ WK, X @ WV)
     assert out.shape == (6, 8) and A.shape == (6, 6)
