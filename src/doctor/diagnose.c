@@ -2,10 +2,12 @@
  *
  * From answers to an explanation. The order matters: what is right in f64
  * precision; else one wrong step in f64; else right in f32 (a limit); else one
- * step in f32; else two; 16 bits last, where little can be told apart. */
+ * step in f32; else two; 16 bits last, where little can be told apart, and
+ * only of a subject that has no more. */
 #include <string.h>
 
 #include "doctor/exam.h"
+#include "doctor/hygiene.h"
 
 enum { MAX_MEANINGS = 96 };
 
@@ -105,28 +107,58 @@ static bool is_plain_right(trial *t, attn__tier tier)
     return false;
 }
 
-void attn__judge(attn__exam *exam, attn__attempt *attempt)
+static trial start(attn__exam *exam, attn__attempt *attempt)
 {
-    const attn__tier first = exam->options.dtype == ATTN_F64   ? TIER_F64
-                             : exam->options.dtype == ATTN_F32 ? TIER_F32
-                                                               : TIER_F16;
-    const attn__tier second = first < TIER_F32 ? TIER_F32 : first;
     trial t = {.exam = exam, .attempt = attempt};
 
-    attn__sort_questions(attempt->interview);
     t.n = attn__list_meanings(exam, attempt, t.meanings, MAX_MEANINGS);
+    return t;
+}
+
+/* What the inputs allow, and what is a limit only. */
+static attn__tier first_tier(const attn__exam *exam)
+{
+    return exam->options.dtype == ATTN_F64   ? TIER_F64
+           : exam->options.dtype == ATTN_F32 ? TIER_F32
+                                             : TIER_F16;
+}
+
+static attn__tier second_tier(const attn__exam *exam)
+{
+    const attn__tier first = first_tier(exam);
+
+    return first < TIER_F32 ? TIER_F32 : first;
+}
+
+void attn__judge(attn__exam *exam, attn__attempt *attempt, int most)
+{
+    const attn__tier first = first_tier(exam), second = second_tier(exam);
+    trial t;
+
+    attn__sort_questions(attempt->interview);
+    t = start(exam, attempt);
     attempt->state = STATE_UNEXPLAINED;
-    if (is_right(&t, first) || is_explained(&t, first, 1, false))
+    attempt->meaning = t.meanings[0];
+    attempt->tier = first;
+    if (is_right(&t, first) ||
+        (most > 0 && is_explained(&t, first, 1, false)))
         return;
     if (second != first &&
-        (is_right(&t, second) || is_explained(&t, second, 1, false)))
+        (is_right(&t, second) ||
+         (most > 0 && is_explained(&t, second, 1, false))))
         return;
+    attempt->plain_right = is_plain_right(&t, second);
+}
+
+void attn__judge_further(attn__exam *exam, attn__attempt *attempt)
+{
+    const attn__tier first = first_tier(exam);
+    trial t = start(exam, attempt);
+
     is_right(&t, first); /* for the scores */
     if (is_explained(&t, first, 2, true))
         return;
-    if (is_right(&t, TIER_F16) || is_explained(&t, TIER_F16, 1, true))
-        return;
-    attempt->meaning = t.meanings[0];
-    attempt->tier = first;
-    attempt->plain_right = is_plain_right(&t, second);
+    if (first != TIER_F16 && attn__is_coarse(attempt) &&
+        !is_right(&t, TIER_F16))
+        is_explained(&t, TIER_F16, 1, true);
 }

@@ -62,7 +62,8 @@ static attn_status open_exam(attn__exam *exam, attn_diag *diag)
         return attn__fail(diag, ATTN_E_NOMEM, "report", "out of memory");
     r->subject = attn__arena_text(&r->arena, "%s", exam->subject->name);
     r->kind = kind_names[exam->kind];
-    r->reason = "";
+    r->verdict = ATTN_VERDICT_UNUSABLE; /* until something is found out */
+    r->reason = "no layout that was asked for suits its kind";
     return attn__expect_parse(&exam->expect, exam->options.expect,
                               &exam->arena, diag);
 }

@@ -213,7 +213,9 @@ static bool judge_in(const attn__dump *d, attn__layout layout, bool backward,
     a->binding.takes = q->asked & (ASK_MASK | ASK_SCALE | ASK_BIAS |
                                    ASK_SOFTCAP | ASK_ALIBI | ASK_SINKS |
                                    ASK_LENGTHS);
-    attn__judge(exam, a);
+    attn__judge(exam, a, 1);
+    if (a->state == STATE_UNEXPLAINED)
+        attn__judge_further(exam, a);
     return true;
 }
 
@@ -326,7 +328,6 @@ static void say_identity(attn_report *r, const char *name, double apart,
         return;
     attn__add_fault(r, id, "")->evidence =
         attn__arena_text(&r->arena, "%s is broken by %.2g", name, apart);
-    r->verdict = ATTN_VERDICT_FAULT;
 }
 
 /* Where nothing else explains wrong gradients, these do. */

@@ -75,10 +75,12 @@ typedef struct attn__way {
 } attn__way;
 
 /* Ask everything in this way, and explain the answers. */
-bool attn__attempt_way(attn__exam *exam, attn__way way,
+bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
                        attn__attempt *attempt);
-/* Explain the answers of an interview. */
-void attn__judge(attn__exam *exam, attn__attempt *attempt);
+/* Explain the answers of an interview, by at most `most` (0 or 1) wrong steps;
+ * and further, what that leaves unexplained. */
+void attn__judge(attn__exam *exam, attn__attempt *attempt, int most);
+void attn__judge_further(attn__exam *exam, attn__attempt *attempt);
 attn__evidence attn__evidence_of(attn__exam *exam,
                                  const attn__attempt *attempt);
 

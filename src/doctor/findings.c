@@ -82,7 +82,6 @@ static void report_named(attn__exam *exam, const attn__attempt *a)
     const attn__question *q = &a->interview->questions[x->first];
     attn_report *r = exam->report;
 
-    r->verdict = ATTN_VERDICT_FAULT;
     if (a->by_memory) {
         attn__add_fault(r, "state-kept", "")->evidence =
             "wrong answers are right for the q, k, v or length of an earlier "
@@ -106,14 +105,16 @@ static void report_named(attn__exam *exam, const attn__attempt *a)
 
 static void report_unexplained(attn__exam *exam, attn__attempt *a)
 {
-    const attn__question *q = attn__first_wrong(exam, a);
+    const attn__question *q = attn__first_wrong(exam, a, 0);
+    const attn__question *longer = attn__first_wrong(exam, a, 6);
     attn_report *r = exam->report;
     const char *off = q ? difference(exam, a, q) : "";
 
-    r->verdict = ATTN_VERDICT_FAULT;
     if (attn__explain_by_broadcast(exam, a))
         return;
-    if (exam->subject->call)
+    if (q && q->d_o)
+        attn__describe_gradients(exam, a, longer ? longer : q);
+    else if (exam->subject->call)
         attn__describe_structure(exam, a);
     else
         attn__add_fault(r, "unexplained", "");
@@ -195,7 +196,6 @@ static void report_conduct(attn__exam *exam, const attn__attempt *a)
     attn_report *r = exam->report;
 
     attn__add_fault(r, ids[a->conduct], "")->evidence = evidence[a->conduct];
-    r->verdict = ATTN_VERDICT_FAULT;
 }
 
 static void report_silent(attn__exam *exam, const attn__attempt *a)
@@ -218,7 +218,7 @@ void attn__report_answers(attn__exam *exam, attn__attempt *a)
     else if (a->state == STATE_UNEXPLAINED)
         report_unexplained(exam, a);
     else
-        r->verdict = ATTN_VERDICT_CORRECT;
+        attn__answered(r);
     if (a->state == STATE_RIGHT && a->tier == TIER_F32 &&
         exam->options.dtype == ATTN_F64)
         attn__add_limit(r, "dtype-downgraded", "")->evidence =

@@ -101,6 +101,45 @@ attn__conduct attn__observe(attn__attempt *a)
     return next && same(next, calls[2]) ? CONDUCT_REMEMBERS : CONDUCT_RANDOM;
 }
 
+/* -------------------------------------------------------------- precision */
+
+/* x (1 + 2^-21): f32 sees it, 16 bits do not. */
+static double *nudged(attn__arena *arena, const double *x, int64_t n)
+{
+    double *y = attn__arena_doubles(arena, n + 1);
+
+    for (int64_t e = 0; y && e < n; e++)
+        y[e] = x[e] * (1 + 0x1p-21);
+    return y;
+}
+
+bool attn__is_coarse(attn__attempt *a)
+{
+    attn__interview *in = a->interview;
+    attn__question *q = &in->questions[0], *near, *same_again;
+    int64_t unchanged = 0;
+
+    if (in->n == 0 || !in->binding->subject->call)
+        return true; /* a dump: nobody knows */
+    q = &in->questions[in->n / 2];
+    same_again = again(a, q, VIEW_PLAIN);
+    near = attn__arena_take(in->arena, 1, sizeof *near);
+    if (!near || !same_again)
+        return false;
+    *near = *q;
+    near->q = nudged(in->arena, q->q, attn__count_q(&q->n));
+    if (q->layer.x)
+        near->layer.x =
+            nudged(in->arena, q->layer.x,
+                   q->n.batch * q->n.len_q * q->layer.model);
+    near = near->q ? again(a, near, VIEW_PLAIN) : NULL;
+    if (!near)
+        return false;
+    for (int64_t x = 0; x < q->n_answer; x++)
+        unchanged += near->answer[x] == same_again->answer[x];
+    return 2 * unchanged > q->n_answer;
+}
+
 /* ---------------------------------------------------------------- memory */
 
 static bool is_met(attn__exam *exam, const attn__attempt *a,
@@ -114,12 +153,12 @@ static bool is_met(attn__exam *exam, const attn__attempt *a,
 }
 
 const attn__question *attn__first_wrong(attn__exam *exam,
-                                        const attn__attempt *a)
+                                        const attn__attempt *a, int64_t keys)
 {
     for (int64_t x = 0; x < a->interview->n; x++) {
         const attn__question *q = &a->interview->questions[x];
 
-        if (!is_met(exam, a, q))
+        if (q->n.len_k >= keys && !is_met(exam, a, q))
             return q;
     }
     return NULL;
@@ -288,7 +327,6 @@ void attn__check_views(attn__exam *exam, attn__attempt *a)
             continue;
         attn__add_fault(exam->report, views[x].id, views[x].detail)->evidence =
             "the same numbers in a dense copy give another answer";
-        exam->report->verdict = ATTN_VERDICT_FAULT;
     }
 }
 
@@ -313,5 +351,4 @@ void attn__check_mutation(attn__exam *exam, const attn__attempt *a)
     attn__add_fault(r, "inputs-mutated", "")->evidence =
         attn__arena_text(&r->arena, "after a call other numbers stand in: %s",
                          names);
-    r->verdict = ATTN_VERDICT_FAULT;
 }

@@ -16,15 +16,20 @@ typedef enum attn__conduct {
 
 attn__conduct attn__observe(attn__attempt *attempt);
 
+/* Does it compute in 16 bits? A change of its inputs by less than such
+ * rounding then mostly changes nothing. */
+bool attn__is_coarse(attn__attempt *attempt);
 /* Are the answers that are wrong right for older q, k, v or lengths? */
 bool attn__is_memory(attn__exam *exam, const attn__attempt *attempt);
 /* Are masks wrong only where some of their axes are broadcast? Then adds the
  * fault. */
 bool attn__explain_by_broadcast(attn__exam *exam,
                                 const attn__attempt *attempt);
-/* The simplest question that the right model does not meet, or NULL. */
+/* The simplest question with so many keys that the right model does not meet,
+ * or NULL. */
 const attn__question *attn__first_wrong(attn__exam *exam,
-                                        const attn__attempt *attempt);
+                                        const attn__attempt *attempt,
+                                        int64_t keys);
 
 /* Add faults. */
 void attn__check_views(attn__exam *exam, attn__attempt *attempt);

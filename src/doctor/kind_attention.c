@@ -8,6 +8,8 @@
 #include "doctor/hygiene.h"
 #include "doctor/structure.h"
 
+enum { MOST_WAYS = 16 };
+
 static bool is_packed(attn__layout layout)
 {
     return attn__layout_facts_of(layout)->packed;
@@ -96,7 +98,7 @@ static void try_additive_mask(attn__exam *exam, attn__attempt *a)
                         q->outcome != ATTN_ANSWERED))
             return;
     }
-    attn__judge(exam, &added);
+    attn__judge(exam, &added, 1);
     if (added.state == STATE_RIGHT) {
         *a = added;
         a->interview->binding = &a->binding;
@@ -164,7 +166,8 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     in->possible = possible_sizes(a);
 }
 
-bool attn__attempt_way(attn__exam *exam, attn__way way, attn__attempt *a)
+bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
+                       attn__attempt *a)
 {
     attn__interview *in =
         attn__arena_take(&exam->arena, 1, sizeof *a->interview);
@@ -187,9 +190,11 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, attn__attempt *a)
     attn__ask_all(in);
     if (!in->layer && !in->backward && !in->decode)
         learn_band(a);
-    attn__judge(exam, a);
+    attn__judge(exam, a, most);
     if (a->state != STATE_RIGHT && exam->expect.identify)
         try_additive_mask(exam, a);
+    if (most == 0)
+        return true;
     if ((a->state == STATE_UNEXPLAINED ||
          (a->state == STATE_NAMED && is_suspect(a))) &&
         attn__is_memory(exam, a)) {
@@ -209,12 +214,18 @@ static int rank_of(const attn__attempt *a)
     return f->batch + f->heads;
 }
 
+/* Has `a` been asked with as many axes, and as many different sizes, as `b`? */
+static bool is_as_rich(const attn__attempt *a, const attn__attempt *b)
+{
+    return rank_of(a) >= rank_of(b) &&
+           __builtin_popcount(a->interview->sizes) >=
+               __builtin_popcount(b->interview->sizes);
+}
+
 /* Does `a` do better than `b`? With as many faults, what came first stays. */
 static bool beats(const attn__attempt *a, const attn__attempt *b)
 {
     const bool wider = rank_of(a) >= rank_of(b);
-    const bool able = __builtin_popcount(a->interview->sizes) >=
-                      __builtin_popcount(b->interview->sizes);
 
     if (b->state == STATE_SILENT)
         return a->state != STATE_SILENT;
@@ -227,41 +238,86 @@ static bool beats(const attn__attempt *a, const attn__attempt *b)
         return false;
     if (b->state == STATE_UNEXPLAINED)
         return wider || !b->plain_right;
-    return wider && able;
+    return is_as_rich(a, b);
+}
+
+/* Is there any use in trying this way? */
+static bool is_sensible(const attn__exam *exam, const attn__way *way)
+{
+    const char *wanted = exam->options.layout;
+    attn__binding b;
+
+    attn__bind(&b, exam->subject, exam->kind);
+    if (wanted)
+        return attn__layout_of(wanted) == (int)way->layout;
+    if (is_packing(&b))
+        return way->layout == LAYOUT_SHD; /* (total, heads, dim) */
+    return !is_packed(way->layout) || exam->kind == ATTN_KIND_MULTI_HEAD ||
+           has_role(&b, ROLE_HEADS);
+}
+
+/* Wrong steps that another way may need and still be better. */
+static int most_steps(const attn__attempt *best)
+{
+    return best->state == STATE_NAMED && !is_suspect(best) ? 0 : 1;
+}
+
+static const attn__attempt *best_of(const attn__attempt *tried, int n)
+{
+    const attn__attempt *best = &tried[0];
+
+    for (int x = 1; x < n; x++) {
+        if (beats(&tried[x], best))
+            best = &tried[x];
+    }
+    return best;
+}
+
+/* More effort for those that nothing explains yet and that have been asked
+ * more than the best one. */
+static void explain_further(attn__exam *exam, attn__attempt *tried, int n)
+{
+    const attn__attempt best = *best_of(tried, n);
+
+    for (int x = 0; x < n; x++) {
+        attn__attempt *a = &tried[x];
+
+        if (a->state != STATE_UNEXPLAINED || a->conduct != CONDUCT_FINE ||
+            (best.state != STATE_UNEXPLAINED && is_as_rich(&best, a)))
+            continue;
+        attn__judge_further(exam, a);
+    }
 }
 
 /* Try the ways in turn; the best is left in `best`. */
-static bool find_way(attn__exam *exam, const attn__way *ways, size_t n,
+static bool find_way(attn__exam *exam, const attn__way *ways, int n,
                      attn__attempt *best)
 {
-    const char *wanted = exam->options.layout;
-    bool answered = false;
-    attn__attempt a;
+    attn__attempt tried[MOST_WAYS];
+    bool answered = false, done = false;
+    int n_tried = 0;
 
-    *best = (attn__attempt){.state = STATE_SILENT};
-    for (size_t x = 0; x < n; x++) {
-        attn__binding b;
+    for (int x = 0; x < n && !done; x++) {
+        attn__attempt *a = &tried[n_tried];
+        const int most =
+            n_tried > 0 ? most_steps(best_of(tried, n_tried)) : 1;
 
-        attn__bind(&b, exam->subject, exam->kind);
-        if (wanted && attn__layout_of(wanted) != (int)ways[x].layout)
-            continue;
-        if (is_packing(&b) && ways[x].layout != LAYOUT_SHD)
-            continue; /* packed sequences are (total, heads, dim) */
-        if (!wanted && is_packed(ways[x].layout) &&
-            exam->kind != ATTN_KIND_MULTI_HEAD && !has_role(&b, ROLE_HEADS))
+        if (!is_sensible(exam, &ways[x]))
             continue;
         if (ways[x].one_length && x > 0 && answered)
             continue; /* lengths by batch element are what it takes */
-        if (!attn__attempt_way(exam, ways[x], &a))
+        if (!attn__attempt_way(exam, ways[x], most, a))
             return false;
-        answered = a.state != STATE_SILENT;
-        if (!best->interview || beats(&a, best)) {
-            *best = a;
-            best->interview->binding = &best->binding;
-        }
-        if (best->state == STATE_RIGHT || a.interview->lost)
-            break;
+        a->interview->binding = &a->binding;
+        n_tried++;
+        answered = a->state != STATE_SILENT;
+        done = best_of(tried, n_tried)->state == STATE_RIGHT ||
+               a->interview->lost;
     }
+    if (n_tried == 0)
+        return false;
+    explain_further(exam, tried, n_tried);
+    *best = *best_of(tried, n_tried);
     return true;
 }
 
@@ -292,6 +348,11 @@ static const attn__way decode_ways[] = {
     {.layout = LAYOUT_SD},
     {.layout = LAYOUT_SD, .q_flat = true},
 };
+enum {
+    N_WAYS = sizeof ways / sizeof ways[0],
+    N_LAYER_WAYS = sizeof layer_ways / sizeof layer_ways[0],
+    N_DECODE_WAYS = sizeof decode_ways / sizeof decode_ways[0]
+};
 
 /* What is right with arrays of its own is asked with packed ones too, if it
  * takes them. */
@@ -302,9 +363,12 @@ static void examine_packed(attn__exam *exam, const attn__attempt *best)
     if (best->state != STATE_RIGHT || exam->kind != ATTN_KIND_ATTENTION ||
         best->interview->varlen || !has_role(&best->binding, ROLE_CU_Q) ||
         !attn__attempt_way(
-            exam, (attn__way){.layout = LAYOUT_SHD, .varlen = true}, &packed))
+            exam, (attn__way){.layout = LAYOUT_SHD, .varlen = true}, 1,
+            &packed))
         return;
     packed.interview->binding = &packed.binding;
+    if (packed.state == STATE_UNEXPLAINED)
+        attn__judge_further(exam, &packed);
     attn__report_packed(exam, &packed);
 }
 
@@ -314,13 +378,11 @@ void attn__examine_attention(attn__exam *exam)
     bool ok;
 
     if (exam->kind == ATTN_KIND_MULTI_HEAD)
-        ok = find_way(exam, layer_ways,
-                      sizeof layer_ways / sizeof layer_ways[0], &best);
+        ok = find_way(exam, layer_ways, N_LAYER_WAYS, &best);
     else if (exam->kind == ATTN_KIND_DECODE)
-        ok = find_way(exam, decode_ways,
-                      sizeof decode_ways / sizeof decode_ways[0], &best);
+        ok = find_way(exam, decode_ways, N_DECODE_WAYS, &best);
     else
-        ok = find_way(exam, ways, sizeof ways / sizeof ways[0], &best);
+        ok = find_way(exam, ways, N_WAYS, &best);
     if (!ok || !best.interview)
         return;
     best.interview->binding = &best.binding;

@@ -151,7 +151,6 @@ static void blame(attn__exam *exam, const char *id, const char *detail,
                   const char *evidence)
 {
     attn__add_fault(exam->report, id, detail)->evidence = evidence;
-    exam->report->verdict = ATTN_VERDICT_FAULT;
 }
 
 /* The lse that comes with it. */
@@ -285,9 +284,10 @@ void attn__examine_merge(attn__exam *exam)
         r->verdict = ATTN_VERDICT_UNUSABLE;
         r->reason = call.refusal ? call.refusal
                                  : "its results have other shapes";
-    } else if (judge_o(exam, &p) && judge_lse(exam, &p) &&
-               judge_far(&call, way)) {
-        judge_empty(&call, way);
+    } else {
+        attn__answered(r);
+        if (judge_o(exam, &p) && judge_lse(exam, &p) && judge_far(&call, way))
+            judge_empty(&call, way);
     }
     attn__plain_check_mutation(&call);
     attn__plain_end(&call);

@@ -184,6 +184,7 @@ typedef struct candidate {
     attn__rope_form form;
     bool base_free; /* the base is that of the form, whatever is asked */
     bool width_free; /* so is the width */
+    bool frequency_free; /* and the width of the frequencies */
     int faults;
     const char *id[4], *detail[4];
 } candidate;
@@ -205,7 +206,8 @@ static attn__rope_form asked_of(const candidate *c, const probe *p)
     if (p->base > 0 && !c->base_free)
         f.base = p->base;
     if (p->rotary_dim > 0 && !c->width_free) {
-        const bool same = f.frequency_dim == f.rotary_dim;
+        const bool same =
+            f.frequency_dim == f.rotary_dim && !c->frequency_free;
 
         f.rotary_dim = p->rotary_dim;
         f.frequency_dim = same ? p->rotary_dim : f.frequency_dim;
@@ -304,9 +306,12 @@ static void choose_width(candidate *c, const choices *x, const rope *r)
     c->form.rotary_dim = w;
     c->form.frequency_dim = frequencies[x->frequency];
     c->width_free = x->width > 0 || e->rotary_dim > 0;
-    if (c->form.frequency_dim != w)
+    c->frequency_free = x->frequency == 1;
+    if (c->form.frequency_dim != w || c->frequency_free)
         blame(c, "rope-partial-width",
               "The frequencies use another width than the rotation");
+    if (w == DIM && x->frequency > 1)
+        c->faults += 2; /* that is the base squared, or its root */
     if (w != wanted && !e->identify)
         blame(c, "rope-partial-width",
               "Another number of components is rotated");
@@ -474,7 +479,6 @@ static void report(rope *r, const candidate *c, const char *where)
 
         f->where = where;
         f->evidence = "with this bug the prediction meets every answer";
-        rep->verdict = ATTN_VERDICT_FAULT;
     }
 }
 
@@ -501,7 +505,6 @@ static void judge(rope *r)
                         looks_imprecise(r) ? "rope-low-precision"
                                            : "unexplained",
                         "");
-        rep->verdict = ATTN_VERDICT_FAULT;
         return;
     }
     report(r, &first, "");
@@ -510,15 +513,12 @@ static void judge(rope *r)
         return;
     if (!find(r, 1, &second)) {
         attn__add_fault(rep, "unexplained", "")->where = "the keys";
-        rep->verdict = ATTN_VERDICT_FAULT;
         return;
     }
     report(r, &second, "the keys");
     if (second.form.pairs_interleaved != first.form.pairs_interleaved)
         attn__add_fault(rep, "rope-pairing",
                         "Queries and keys are rotated in different pairings");
-    if (rep->n_faults)
-        rep->verdict = ATTN_VERDICT_FAULT;
 }
 
 void attn__examine_rope(attn__exam *exam)
@@ -541,6 +541,7 @@ void attn__examine_rope(attn__exam *exam)
         answered = r.probes[0].answered;
     }
     if (answered) {
+        attn__answered(rep);
         judge(&r);
         attn__plain_check_mutation(&r.call);
     } else {

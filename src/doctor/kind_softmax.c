@@ -311,7 +311,6 @@ static void stress(attn__plain_call *c)
                         "")
             ->evidence = attn__arena_text(
             &r->arena, "inputs around %g lose the answer", shifts[x]);
-        r->verdict = ATTN_VERDICT_FAULT;
         return;
     }
 }
@@ -334,10 +333,8 @@ static bool misbehaves(attn__plain_call *c, probe probes[N_PROBES])
                                               : "state-kept";
     else if (memcmp(probes[0].y, again.y, bytes) != 0)
         id = "state-kept";
-    if (id) {
+    if (id)
         attn__add_fault(r, id, "");
-        r->verdict = ATTN_VERDICT_FAULT;
-    }
     return id != NULL;
 }
 
@@ -357,12 +354,10 @@ static void explain(attn__plain_call *c, const probe probes[N_PROBES])
             }
             attn__add_fault(r, forms[f].fault, forms[f].detail)->evidence =
                 "with this bug the prediction meets every answer";
-            r->verdict = ATTN_VERDICT_FAULT;
             return;
         }
     }
     attn__add_fault(r, "unexplained", "");
-    r->verdict = ATTN_VERDICT_FAULT;
 }
 
 void attn__examine_softmax(attn__exam *exam)
@@ -384,7 +379,10 @@ void attn__examine_softmax(attn__exam *exam)
         r->verdict = ATTN_VERDICT_UNUSABLE;
         r->reason = call.refusal ? call.refusal
                                  : "its results have other shapes";
-    } else if (!misbehaves(&call, probes)) {
+        return;
+    }
+    attn__answered(r);
+    if (!misbehaves(&call, probes)) {
         explain(&call, probes);
         attn__plain_check_mutation(&call);
     }

@@ -268,7 +268,7 @@ static void extend(search *s, int64_t from)
         return;
     bits = asked(&s->e->questions[x], s->meaning);
     for (int h = 0; h < attn__n_hypotheses; h++) {
-        if (applies(&attn__hypotheses[h], bits))
+        if (applies(&attn__hypotheses[h], bits | ASK_ALONE))
             try_one(s, &attn__hypotheses[h], x);
     }
     if (s->found == known && !s->found && s->n + 2 <= s->most)

@@ -36,7 +36,9 @@ enum {
     ASK_BACKWARD = 1 << 21, /* gradients */
     ASK_LAYER = 1 << 22,    /* projections */
     ASK_MODEL = 1 << 23,    /* model width != heads x dim */
-    ASK_PACKED = 1 << 24    /* q, k, v from one matrix */
+    ASK_PACKED = 1 << 24,   /* q, k, v from one matrix */
+    ASK_ALONE = 1 << 30     /* of hypotheses: not as one of two that only
+                               together meet a question */
 };
 
 typedef struct attn__sizes {

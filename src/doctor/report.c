@@ -68,9 +68,18 @@ static attn_finding *add(attn_report *r, attn_finding *list, int32_t *n,
     return f;
 }
 
+void attn__answered(attn_report *r)
+{
+    r->verdict =
+        r->n_faults > 0 ? ATTN_VERDICT_FAULT : ATTN_VERDICT_CORRECT;
+    r->reason = "";
+}
+
 attn_finding *attn__add_fault(attn_report *r, const char *id,
                               const char *detail)
 {
+    r->verdict = ATTN_VERDICT_FAULT;
+    r->reason = "";
     return add(r, r->faults, &r->n_faults, id, detail);
 }
 

@@ -28,6 +28,8 @@ struct attn_report {
     const char *text, *json;
 };
 
+/* It answers: right, unless a fault is or gets added. */
+void attn__answered(attn_report *report);
 /* A fault or limit by its id, with the sentences of faults.def; the same id
  * twice adds to `detail` of the first. Returns where to write more. */
 attn_finding *attn__add_fault(attn_report *report, const char *id,

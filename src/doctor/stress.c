@@ -137,17 +137,14 @@ void attn__stress_shift(attn__exam *exam, attn__attempt *a)
             "a constant of %g added to all scores must not change anything, "
             "but does",
             up);
-        r->verdict = ATTN_VERDICT_FAULT;
     } else if (down > 0 && down <= 1e4) {
         say(exam, attn__add_fault(r, "online-max-stale", ""),
             "the running maximum does not go down with the scores: %g taken "
             "off all of them must not change anything, but does",
             down);
-        r->verdict = ATTN_VERDICT_FAULT;
     } else if (up > 0 && up <= 1e5 && exam->options.dtype != ATTN_F16) {
         say(exam, attn__add_fault(r, "score-overflow-16bit", ""),
             "scores of %g are lost", up);
-        r->verdict = ATTN_VERDICT_FAULT;
     } else if (down > 0 || up > 0) {
         say(exam, attn__add_limit(r, "online-max-stale", ""),
             "scores beyond %g in size are lost", down > 0 ? down : up);
@@ -332,8 +329,6 @@ void attn__stress_sentinel(attn__exam *exam, attn__attempt *a)
         a->leaks = true;
         f = size < 0.9e6 ? attn__add_fault(r, "mask-finite-sentinel", "")
                          : attn__add_limit(r, "mask-finite-sentinel", "");
-        if (size < 0.9e6)
-            r->verdict = ATTN_VERDICT_FAULT;
         say(exam, f, "hidden keys come back where scores reach about %.2g",
             size);
     }

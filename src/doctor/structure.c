@@ -1,52 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading the weights out: with v = identity, o is P. */
+ * What the structure of a difference says, where no hypothesis fits. */
 #include "doctor/structure.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "doctor/hygiene.h"
+#include "doctor/reading.h"
 #include "doctor/stress.h"
 
-/* ---------------------------------------------------------------- reading */
+/* --------------------------------------------------------- what is built in */
 
-/* A plain question with v = identity; dims and lengths coincide only as far
- * as the subject forces them to. Scores are 0 with `flat`. */
-static attn__question *reading(attn__attempt *a, int64_t len, bool flat)
+/* Plain, of 9 queries and keys that all score 0; NULL if it is refused. */
+static const attn__question *read_flat(attn__attempt *a)
 {
-    attn__interview *in = a->interview;
-    attn__sizes n = attn__sizes_general(in);
+    attn__sizes n = attn__sizes_general(a->interview);
     attn__question *q;
-    double *v, *zeros;
 
-    n.dim_v = n.len_k = len;
-    if (!(in->sizes & ASK_DIMS))
-        n.dim_qk = len;
-    if (flat || !(in->sizes & ASK_CROSS))
-        n.len_q = len;
+    n.len_q = n.len_k = 9;
     n.batch = n.batch > 2 ? 2 : n.batch;
-    q = attn__aside(a, n, 0);
-    v = attn__arena_doubles(in->arena, attn__count_v(&n));
-    zeros = attn__arena_doubles(in->arena, attn__count_q(&n));
-    if (!q || !v || !zeros)
-        return NULL;
-    for (int64_t x = 0; x < attn__count_v(&n); x++)
-        v[x] = x / len % len == x % len;
-    q->v = v;
-    if (flat)
-        q->q = zeros;
-    return attn__put_aside(a, q) ? q : NULL;
+    q = attn__compose_reading(a, n, 0, true);
+    return q && q->n.len_q == 9 && q->n.len_k == 9 && attn__put_aside(a, q)
+               ? q
+               : NULL;
 }
 
 /* Offsets j - i at which some pair of the first head has weight. */
 attn__band attn__read_band(attn__attempt *a)
 {
-    const attn__question *q = reading(a, 9, true);
+    const attn__question *q = read_flat(a);
     int64_t low = INT64_MAX, high = INT64_MIN;
     attn__band band = {0};
 
-    if (!q || q->n.len_q != q->n.len_k)
+    if (!q)
         return band;
     for (int64_t i = 0; i < 9; i++) {
         for (int64_t j = 0; j < 9; j++) {
@@ -64,182 +51,177 @@ attn__band attn__read_band(attn__attempt *a)
 
 bool attn__read_slopes(attn__attempt *a)
 {
-    const attn__question *q = reading(a, 9, true);
+    const attn__question *q = read_flat(a);
     const double *p;
 
-    if (!q || q->n.len_q != 9)
+    if (!q)
         return false;
     p = q->answer + 8 * 9; /* the last row of the first head */
     return p[8] > 0 && p[7] > 0 && fabs(p[7] / p[8] - 1) > 1e-6;
 }
 
-/* -------------------------------------------------------------- patterns */
+/* --------------------------------------------------------------- the name */
 
-typedef struct ratio {
-    double least, most, dropped; /* of P / right P; the share of zeros */
-    bool sums_to_one;
-} ratio;
-
-/* P against the right one, over pairs that rightly have weight. */
-static ratio compare_weights(attn__exam *exam, const attn__attempt *a,
-                             const attn__question *q)
+/* A softmax over other keys: by what hides keys here. */
+static const char *name_of_visible(const attn__attempt *a,
+                                   const attn__question *q)
 {
-    const attn__work *w = &exam->work;
-    ratio r = {.least = INFINITY, .sums_to_one = true};
-    int64_t zeros = 0, all = 0;
+    const attn__meaning *m = &a->meaning;
 
-    attn__is_met(exam, a, q);
-    ATTN__FOR_ROWS(w, row) {
-        const double *p = q->answer + row.index * q->n.dim_v;
-        double sum = 0;
+    if (q->cu_q)
+        return "varlen-boundary";
+    if (q->asked & ASK_LENGTHS)
+        return "kv-length";
+    if (q->asked & ASK_WINDOW || m->always_window[0] >= 0 ||
+        m->always_window[1] >= 0)
+        return "window-off-by-one";
+    if (q->asked & ASK_MASK)
+        return q->n.batch > 1 ? "mask-batch-head-order" : "mask-dropped";
+    if (q->asked & ASK_CAUSAL || m->always != ATTN_CAUSAL_NONE)
+        return "causal-diagonal-shift";
+    return "tail-tile-unmasked";
+}
 
-        for (int64_t j = 0; j < w->n.len_k; j++) {
-            sum += p[j];
-            if (!(row.p[j] > 1e-9))
-                continue;
-            all++;
-            if (p[j] == 0) {
-                zeros++;
-                continue;
-            }
-            r.least = fmin(r.least, p[j] / row.p[j]);
-            r.most = fmax(r.most, p[j] / row.p[j]);
-        }
-        r.sums_to_one &= fabs(sum - 1) < 1e-5;
+static const char *name_of(const attn__attempt *a, const attn__question *q,
+                           attn__pattern pattern, const char *evidence)
+{
+    switch (pattern) {
+    case PATTERN_DROPOUT:
+        return "dropout-not-off";
+    case PATTERN_COLUMNS:
+    case PATTERN_HEADS:
+        return "softmax-wrong-axis";
+    case PATTERN_JOINT:
+        return "softmax-joint-axes";
+    case PATTERN_MAP:
+        return "gqa-tile";
+    case PATTERN_MASS:
+        return "softmax-extra-mass";
+    case PATTERN_UNDIVIDED:
+        return "softmax-missing";
+    case PATTERN_MERGE:
+        return "online-max-stale";
+    case PATTERN_MERGE_LSE:
+        return "lse-base-or-empty";
+    case PATTERN_VISIBLE:
+        return name_of_visible(a, q);
+    case PATTERN_FILL:
+        return strstr(evidence, "a score of") ? "mask-finite-sentinel"
+                                              : "mask-01-added";
+    case PATTERN_SCALE:
+        return "scale-d-model";
+    case PATTERN_DISTANCE:
+        return q->asked & ASK_ALIBI || a->has_slopes ? "alibi-slopes-or-sign"
+                                                  : "relative-shift-or-order";
+    default:
+        return "unexplained";
     }
-    r.dropped = all ? (double)zeros / (double)all : 0;
-    return r;
 }
 
-/* 0 or P / (1 - p), with p about the share of zeros. */
-static bool is_dropout(const ratio *r)
+/* What sums of weights say in words. */
+static const char *words_of(attn__pattern pattern)
 {
-    return r->dropped > 0.01 && r->dropped < 0.95 && r->most > 1.001 &&
-           r->most - r->least < 1e-6 * r->most &&
-           fabs(1 - 1 / r->most - r->dropped) < 0.12;
-}
-
-/* One factor for all pairs of a row, and rows do not sum to 1. */
-static bool is_extra_mass(attn__exam *exam, const attn__question *q)
-{
-    const attn__work *w = &exam->work;
-
-    ATTN__FOR_ROWS(w, row) {
-        const double *p = q->answer + row.index * q->n.dim_v;
-        double least = INFINITY, most = 0;
-
-        for (int64_t j = 0; j < w->n.len_k; j++) {
-            if (!(row.p[j] > 1e-9))
-                continue;
-            least = fmin(least, p[j] / row.p[j]);
-            most = fmax(most, p[j] / row.p[j]);
-        }
-        if (!(most < 1) || most - least > 1e-9)
-            return false;
+    switch (pattern) {
+    case PATTERN_COLUMNS:
+        return "columns of the weights sum to 1, rows do not";
+    case PATTERN_HEADS:
+        return "the weights sum to 1 over the heads, rows do not";
+    case PATTERN_JOINT:
+        return "the weights of several rows together sum to 1";
+    case PATTERN_DISTANCE:
+        return "a term that goes with j - i alone is in the scores";
+    default:
+        return "";
     }
-    return true;
-}
-
-/* The slope of log(P_ij / P_i0) against the product q k, if one fits all. */
-static double fitted_scale(const attn__exam *exam, const attn__question *q)
-{
-    const attn__work *w = &exam->work;
-    double least = INFINITY, most = -INFINITY;
-
-    ATTN__FOR_ROWS(w, row) {
-        const double *p = q->answer + row.index * q->n.dim_v;
-        const double *x = attn__query(w, &row);
-        const double base =
-            attn__dot(x, attn__key(w, &row, 0), w->n.dim_qk);
-
-        for (int64_t j = 1; j < w->n.len_k; j++) {
-            const double d =
-                attn__dot(x, attn__key(w, &row, j), w->n.dim_qk) - base;
-            const double slope = log(p[j] / p[0]) / d;
-
-            if (fabs(d) < 0.5 || !(p[j] > 1e-8) || !(p[0] > 1e-8))
-                continue;
-            least = fmin(least, slope);
-            most = fmax(most, slope);
-        }
-    }
-    return most - least < 1e-5 * fabs(most) ? most : NAN;
-}
-
-/* Is every entry of o either 0 or the right one times one factor? */
-static void describe_scale(attn__exam *exam, const attn__question *q,
-                           double scale)
-{
-    attn_report *r = exam->report;
-    const double right = 1 / sqrt((double)q->n.dim_qk);
-    attn_finding *f = attn__add_fault(
-        r, scale < right ? "scale-d-model" : "scale-missing", "");
-
-    f->evidence = attn__arena_text(
-        &r->arena,
-        "the weights fit a scale of %.9g, that is %.6g / sqrt(head_dim), "
-        "head_dim being %lld",
-        scale, scale / right, (long long)q->n.dim_qk);
 }
 
 /* ------------------------------------------------------------ description */
 
-/* Which part of the answers is off. */
-static const char *describe_region(attn__exam *exam, const attn__attempt *a,
-                                   const attn__question *q)
+/* Which part of the weights is off. */
+static const char *describe_region(const attn__reading *r)
 {
-    const attn__work *w = &exam->work;
+    const attn__work *w = r->work;
     int64_t future = 0, past = 0, first_head = 0, other_heads = 0;
+    int64_t first_row = INT64_MAX, first_key = INT64_MAX;
 
-    attn__is_met(exam, a, q);
     ATTN__FOR_ROWS(w, row) {
-        const double *p = q->answer + row.index * q->n.dim_v;
-
         for (int64_t j = 0; j < w->n.len_k; j++) {
-            if (fabs(p[j] - row.p[j]) < 1e-6)
+            const int64_t x = row.index * w->n.len_k + j;
+
+            if (fabs(r->p[x] - r->right[x]) < 1e-6)
                 continue;
             *(j > row.position ? &future : &past) += 1;
             *(row.h == 0 ? &first_head : &other_heads) += 1;
+            first_row = row.i < first_row ? row.i : first_row;
+            first_key = j < first_key ? j : first_key;
         }
     }
-    if (future + past == 0)
-        return "plain weights are right; it is an option or a size";
     if (past == 0)
         return "only weights of future keys differ";
     if (first_head == 0)
         return "head 0 is right, other heads differ";
+    if (first_row > 0)
+        return "the first rows are right, later ones differ";
+    if (first_key > 0)
+        return "the first keys are right, later ones differ";
     if (future == 0)
         return "only weights of past keys and the diagonal differ";
     return "weights differ everywhere";
 }
 
+/* -------------------------------------------------------------- the whole */
+
+/* The simplest wrong question with keys enough for a pattern, if there is
+ * one. */
+static const attn__question *telling(attn__exam *exam, const attn__attempt *a)
+{
+    const attn__question *first = attn__first_wrong(exam, a, 0);
+    const attn__question *longer = attn__first_wrong(exam, a, 6);
+
+    return longer && longer->n.len_k <= 70 ? longer : first;
+}
+
+/* Read the weights as that question has it; else plainly. */
+static bool read_wrong(attn__exam *exam, attn__attempt *a, attn__reading *r)
+{
+    const attn__question *q = telling(exam, a);
+    const uint32_t options = ASK_GROUPS - 1;
+
+    return (q && attn__read(exam, a, q->n, q->asked & options, r)) ||
+           attn__read(exam, a, attn__sizes_general(a->interview), 0, r);
+}
+
+bool attn__find_pattern(attn__exam *exam, attn__attempt *a)
+{
+    const char *evidence;
+    attn__reading r;
+    attn__pattern pattern;
+    const char *id;
+
+    if (!read_wrong(exam, a, &r))
+        return false;
+    pattern = attn__pattern_of(exam, a, &r, &evidence);
+    if (pattern == PATTERN_NONE || pattern == PATTERN_RIGHT)
+        return false;
+    id = name_of(a, r.question, pattern, evidence);
+    attn__add_fault(exam->report, id, "")->evidence =
+        *evidence ? evidence : words_of(pattern);
+    return true;
+}
+
 void attn__describe_structure(attn__exam *exam, attn__attempt *a)
 {
     attn_report *r = exam->report;
-    const attn__question *q = reading(a, 7, false);
-    ratio pattern;
-    double scale;
+    attn__reading reading;
+    const char *ignored;
 
-    if (!q || q->d_o || q->layer.x) {
-        attn__add_fault(r, "unexplained", "");
+    if (attn__find_pattern(exam, a))
         return;
-    }
-    pattern = compare_weights(exam, a, q);
-    scale = fitted_scale(exam, q);
-    if (is_dropout(&pattern)) {
-        attn__add_fault(r, "dropout-not-off", "")->evidence =
-            attn__arena_text(&r->arena,
-                             "%.0f %% of the weights are 0, the others are "
-                             "%.4g times the right ones",
-                             100 * pattern.dropped, pattern.most);
-    } else if (is_extra_mass(exam, q)) {
-        attn__add_fault(r, "softmax-extra-mass", "")->evidence =
-            "every row is the right one times a factor below 1";
-    } else if (pattern.sums_to_one && isfinite(scale) &&
-               fabs(scale * sqrt((double)q->n.dim_qk) - 1) > 1e-4) {
-        describe_scale(exam, q, scale);
-    } else {
-        attn__add_fault(r, "unexplained", "")->evidence =
-            describe_region(exam, a, q);
-    }
+    attn__add_fault(r, "unexplained", "");
+    if (!read_wrong(exam, a, &reading))
+        return;
+    r->faults[r->n_faults - 1].evidence =
+        attn__pattern_of(exam, a, &reading, &ignored) == PATTERN_RIGHT
+            ? "the weights are right; it is the values, or a size"
+            : describe_region(&reading);
 }

@@ -19,8 +19,12 @@ attn__band attn__read_band(attn__attempt *attempt);
 /* Without scores, do the weights of the last row differ? */
 bool attn__read_slopes(attn__attempt *attempt);
 
-/* A fault by the structure of its weights, or "unexplained" with a
- * description. */
+/* A fault by the pattern of its weights. False if there is none. */
+bool attn__find_pattern(attn__exam *exam, attn__attempt *attempt);
+/* The same, or "unexplained" with a description. */
 void attn__describe_structure(attn__exam *exam, attn__attempt *attempt);
+/* A fault by what holds among the gradients of a question. */
+void attn__describe_gradients(attn__exam *exam, const attn__attempt *attempt,
+                              const attn__question *question);
 
 #endif

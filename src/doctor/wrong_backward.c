@@ -30,11 +30,27 @@ void attn__ds_no_delta(attn__work *w, double param)
     }
 }
 
+/* Sum over the queries i of p_ij dp_ij, of the row's head. */
+static double over_queries(const attn__work *w, const attn__pairs *row,
+                           int64_t j)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < w->n.len_q; i++) {
+        const int64_t x = (row->index - row->i + i) * w->n.len_k + j;
+
+        sum += w->p[x] * w->dp[x];
+    }
+    return sum;
+}
+
 /* Another delta. param 0: sum dp, 1: mean dp, 2: of dp p without p outside
- * (ds = dp - delta), 3: added instead of taken off. */
+ * (ds = dp - delta), 3: added instead of taken off, 4: over the queries,
+ * 5: divided by the width of v. */
 void attn__ds_delta(attn__work *w, double param)
 {
     const int64_t n = w->n.len_k;
+    const int form = (int)param;
 
     ATTN__FOR_ROWS(w, row) {
         const double *dp = row_of(w, w->dp, &row);
@@ -43,13 +59,16 @@ void attn__ds_delta(attn__work *w, double param)
 
         for (int64_t j = 0; j < n; j++)
             sum += dp[j];
-        if (param == 0 || param == 1)
-            delta = param == 0 ? sum : sum / (double)n;
-        for (int64_t j = 0; j < n; j++)
+        if (form == 0 || form == 1)
+            delta = form == 0 ? sum : sum / (double)n;
+        if (form == 3 || form == 5)
+            delta *= form == 3 ? -1 : 1 / (double)w->n.dim_v;
+        for (int64_t j = 0; j < n; j++) {
+            if (form == 4)
+                delta = over_queries(w, &row, j);
             row_of(w, w->ds, &row)[j] =
-                param == 2   ? dp[j] - delta
-                : param == 3 ? row.p[j] * (dp[j] + delta)
-                             : row.p[j] * (dp[j] - delta);
+                form == 2 ? dp[j] - delta : row.p[j] * (dp[j] - delta);
+        }
     }
 }
 

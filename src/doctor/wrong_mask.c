@@ -165,17 +165,17 @@ void attn__mask_transposed(attn__work *w, double param)
     }
 }
 
-/* Tiled for an axis (batch heads) in the wrong order. */
+/* Tiled for an axis (batch heads) in the wrong order; with param 1, that of
+ * head 0. */
 void attn__mask_tiled(attn__work *w, double param)
 {
-    (void)param;
     if (!w->given->mask)
         return;
     ATTN__FOR_ROWS(w, row) {
         const int64_t b = (row.b * w->n.heads_q + row.h) % w->n.batch;
 
         for (int64_t j = 0; j < w->n.len_k; j++)
-            row.visible[j] &= keeps(w, b, row.h, row.i, j);
+            row.visible[j] &= keeps(w, b, param > 0 ? 0 : row.h, row.i, j);
     }
 }
 

@@ -269,6 +269,30 @@ void attn__mass_tail(attn__work *w, double param)
     }
 }
 
+/* Like keys that score 0 but for ALiBi, and that causality and windows may
+ * hide. */
+void attn__mass_tail_placed(attn__work *w, double param)
+{
+    const int64_t tile = (int64_t)param, n = w->n.len_k;
+    const int64_t end = n + (tile - n % tile) % tile;
+
+    attn__right_mass(w, 0);
+    ATTN__FOR_ROWS(w, row) {
+        const int64_t at = row.i + w->place[row.b] + w->shift[row.i];
+
+        for (int64_t j = n; j < end; j++) {
+            const bool late =
+                (w->causal != ATTN_CAUSAL_NONE && j > row.position) ||
+                (w->window[1] >= 0 && j > at + w->window[1]) ||
+                (w->window[0] >= 0 && j < at - w->window[0]);
+            const double far = fabs((double)(row.position - j));
+
+            if (!late)
+                add_mass(w, &row, w->slopes ? -w->slopes[row.h] * far : 0);
+        }
+    }
+}
+
 /* The same, having gone through the softcap with the mask: they score -cap. */
 void attn__mass_tail_capped(attn__work *w, double param)
 {

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Questions whose answer is P, and the right model's view of them. */
+#include "doctor/reading.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "doctor/stress.h"
+
+static double *identity(attn__arena *arena, const attn__sizes *n)
+{
+    const int64_t len = n->len_k;
+    double *v = attn__arena_doubles(arena, attn__count_v(n) + 1);
+
+    for (int64_t x = 0; v && x < attn__count_v(n); x++)
+        v[x] = x / len % len == x % len;
+    return v;
+}
+
+attn__question *attn__compose_reading(attn__attempt *a, attn__sizes n,
+                                      uint32_t asked, bool flat)
+{
+    attn__interview *in = a->interview;
+    attn__question *q;
+    double *zeros;
+
+    if (in->layer || in->backward)
+        return NULL;
+    n.dim_v = n.len_k;
+    if (!(in->sizes & ASK_DIMS))
+        n.dim_qk = n.len_k;
+    q = attn__aside(a, n, asked);
+    if (!q)
+        return NULL;
+    q->v = identity(in->arena, &n);
+    zeros = attn__arena_doubles(in->arena, attn__count_q(&n) + 1);
+    if (flat)
+        q->q = zeros;
+    return q->v && zeros ? q : NULL;
+}
+
+static void *copied(attn__arena *arena, const void *x, int64_t n, size_t size)
+{
+    void *y = attn__arena_take(arena, n + 1, size);
+
+    if (y)
+        memcpy(y, x, (size_t)n * size);
+    return y;
+}
+
+bool attn__read(attn__exam *exam, attn__attempt *a, attn__sizes sizes,
+                uint32_t asked, attn__reading *r)
+{
+    attn__question *q = attn__compose_reading(a, sizes, asked, false);
+    attn__work *w = &exam->work;
+    attn__arena *arena = a->interview->arena;
+    attn__model model;
+    int64_t pairs;
+
+    if (!q || !attn__put_aside(a, q))
+        return false;
+    pairs = attn__count_pairs(&q->n);
+    attn__model_init(&model);
+    attn__predict(w, &model, &a->meaning, q);
+    *r = (attn__reading){.question = q, .work = w, .p = q->answer};
+    r->right = copied(arena, w->p, pairs, sizeof *w->p);
+    r->visible = copied(arena, w->visible, pairs, 1);
+    r->mass = copied(arena, w->mass, attn__count_rows(&q->n),
+                     sizeof *w->mass);
+    model.step[SLOT_HIDE] = attn__nothing;
+    attn__predict(w, &model, &a->meaning, q);
+    r->s = copied(arena, w->s, pairs, sizeof *w->s);
+    r->close = a->tier == TIER_F64 ? 1e-7 : 1e-3;
+    return !arena->failed;
+}
