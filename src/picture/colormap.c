@@ -65,12 +65,17 @@ static lab lab_of(uint32_t color)
                  0.0259040371 * l + 0.7827717662 * m - 0.8086757660 * s};
 }
 
+static double cube(double x)
+{
+    return x * x * x;
+}
+
 /* Linear sRGB, which may lie outside of 0..1. */
 static void linear_of(lab c, double rgb[3])
 {
-    const double l = pow(c.l + 0.3963377774 * c.a + 0.2158037573 * c.b, 3);
-    const double m = pow(c.l - 0.1055613458 * c.a - 0.0638541728 * c.b, 3);
-    const double s = pow(c.l - 0.0894841775 * c.a - 1.2914855480 * c.b, 3);
+    const double l = cube(c.l + 0.3963377774 * c.a + 0.2158037573 * c.b);
+    const double m = cube(c.l - 0.1055613458 * c.a - 0.0638541728 * c.b);
+    const double s = cube(c.l - 0.0894841775 * c.a - 1.2914855480 * c.b);
 
     rgb[0] = 4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s;
     rgb[1] = -1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s;
