@@ -36,7 +36,7 @@ static int take_main(cli_problem *p, const char *name, attn_array **to)
 
     if (!a)
         return cli_fail(CLI_USAGE, "%s: is missing; give a file that holds it, "
-                        "or %s=FILE", name, name);
+                        "or %s=FILE:KEY", name, name);
     if (p->options->dtype != ATTN_NONE &&
         attn_array_convert(a, p->options->dtype, &diag) != ATTN_OK)
         return cli_refused(&diag);
