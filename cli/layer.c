@@ -3,6 +3,7 @@
  * From arrays to attn_layer_desc and attn_layer_args. Sizes of heads follow
  * from the columns of the weights; what the library checks is left to it. */
 #include "layer.h"
+#include "progress.h"
 
 #include <string.h>
 
@@ -326,10 +327,17 @@ static int check_alone(const cli_layer *layer)
 
 int cli_layer_read(cli_inputs *inputs, cli_layer_options *o)
 {
+    int code;
+
     if (!o->model.path && (o->model.prefix || o->model.n_maps > 0))
         return cli_fail(CLI_USAGE, "--%s: needs --model",
                         o->model.prefix ? "prefix" : "map");
-    return o->model.path ? cli_model_read(&o->model, inputs) : CLI_GO;
+    if (!o->model.path)
+        return CLI_GO;
+    cli_progress("reading the model", 0, 1);
+    code = cli_model_read(&o->model, inputs);
+    cli_progress_end();
+    return code;
 }
 
 int cli_layer_init(cli_layer *layer, cli_problem *p, cli_inputs *inputs,
