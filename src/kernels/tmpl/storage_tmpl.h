@@ -64,6 +64,21 @@ static inline ELEM elem_round(REAL x)
 #endif
 }
 
+/* LANES neighbours, each rounded. */
+static inline void elems_store(ELEM *to, V x)
+{
+#if STORAGE_IS_REAL
+    v_storeu(to, x);
+#else
+    REAL values[VECTOR_BYTES / sizeof(REAL)]
+        __attribute__((aligned(VECTOR_BYTES)));
+
+    v_store(values, x);
+    for (ptrdiff_t i = 0; i < LANES; i++)
+        to[i] = elem_round(values[i]);
+#endif
+}
+
 /* Any float type, for the small inputs: bias, slopes, sinks, lse. */
 static inline double read_any(const char *data, attn_dtype dtype,
                               int64_t index)

@@ -62,18 +62,56 @@ static void tile_place(attn__tile *tile, const attn__problem *p,
     }
 }
 
-/* panel[c][lane] = row c of each lane's row of `view`. */
+/* panel[c][lane] = element c of each lane's row of `view`; LANES x LANES
+ * squares by transposition where columns are neighbours. */
 static inline void tile_pack(REAL *panel, const attn__tile *tile,
                              const attn__view *view, int64_t b,
                              int64_t row_start, int64_t dim)
 {
-    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
-        const ELEM *row =
-            elem_at(view, b, tile->h[lane], row_start + tile->i[lane]);
+    const int64_t step = view->stride[3];
+    const int64_t squares = step == 1 ? dim / LANES * LANES : 0;
 
-        for (int64_t c = 0; c < dim; c++)
-            panel[c * TILE_ROWS + lane] = elem_load(row[c * view->stride[3]]);
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane += LANES) {
+        const ELEM *row[VECTOR_BYTES / sizeof(REAL)];
+
+        for (ptrdiff_t i = 0; i < LANES; i++)
+            row[i] = elem_at(view, b, tile->h[lane + i],
+                             row_start + tile->i[lane + i]);
+        for (int64_t c = 0; c < squares; c += LANES) {
+            V square[VECTOR_BYTES / sizeof(REAL)];
+
+            UNROLL(16)
+            for (ptrdiff_t i = 0; i < LANES; i++)
+                square[i] = elems_load(row[i] + c);
+            v_transpose(square);
+            UNROLL(16)
+            for (ptrdiff_t i = 0; i < LANES; i++)
+                v_store(panel + (c + i) * TILE_ROWS + lane, square[i]);
+        }
+        for (ptrdiff_t i = 0; i < LANES; i++)
+            for (int64_t c = squares; c < dim; c++)
+                panel[c * TILE_ROWS + lane + i] = elem_load(row[i][c * step]);
     }
+}
+
+/* The squares of tile_unpack: columns [0, return value) of LANES used lanes. */
+static inline int64_t tile_unpack_squares(const REAL *panel, int64_t dim,
+                                          ELEM *const *row)
+{
+    int64_t c = 0;
+
+    for (; c + LANES <= dim; c += LANES) {
+        V square[VECTOR_BYTES / sizeof(REAL)];
+
+        UNROLL(16)
+        for (ptrdiff_t i = 0; i < LANES; i++)
+            square[i] = v_load(panel + (c + i) * TILE_ROWS);
+        v_transpose(square);
+        UNROLL(16)
+        for (ptrdiff_t i = 0; i < LANES; i++)
+            elems_store(row[i] + c, square[i]);
+    }
+    return c;
 }
 
 /* Write panel[c][lane] to each used lane's row of an output. */
@@ -81,14 +119,23 @@ static inline void tile_unpack(const REAL *panel, const attn__tile *tile,
                                const attn__target *out, int64_t b,
                                int64_t row_start, int64_t dim)
 {
-    for (int64_t lane = 0; lane < tile->n; lane++) {
-        ELEM *row = (ELEM *)(void *)out->data + b * out->stride[0] +
-                    tile->h[lane] * out->stride[1] +
-                    (row_start + tile->i[lane]) * out->stride[2];
+    const int64_t step = out->stride[3];
 
-        for (int64_t c = 0; c < dim; c++)
-            row[c * out->stride[3]] =
-                elem_round(panel[c * TILE_ROWS + lane]);
+    for (ptrdiff_t lane = 0; lane < tile->n; lane += LANES) {
+        const ptrdiff_t used = attn__min_i64(LANES, tile->n - lane);
+        ELEM *row[VECTOR_BYTES / sizeof(REAL)];
+        int64_t done = 0;
+
+        for (ptrdiff_t i = 0; i < used; i++)
+            row[i] = (ELEM *)(void *)out->data + b * out->stride[0] +
+                     tile->h[lane + i] * out->stride[1] +
+                     (row_start + tile->i[lane + i]) * out->stride[2];
+        if (step == 1 && used == LANES)
+            done = tile_unpack_squares(panel + lane, dim, row);
+        for (ptrdiff_t i = 0; i < used; i++)
+            for (int64_t c = done; c < dim; c++)
+                row[i][c * step] =
+                    elem_round(panel[c * TILE_ROWS + lane + i]);
     }
 }
 
