@@ -149,7 +149,7 @@ static bool gradient_block(const attn__problem *p, const attn__unit *u,
     const product_out out = {slot->dp, TILE_ROWS, NULL, 1};
     const bool masked =
         tile_scores(p, slot, tile, block,
-                    (score_request){ATTN_STAGE_BIASED, true, careful});
+                    (score_request){ATTN_STAGE_BIASED, true, careful, true});
 
     product_run(PRODUCT_SCALE, &dp, block->n, &out);
     gradient_combine(p, u, slot, tile, block, masked);

@@ -220,7 +220,7 @@ static void decode_block(const attn__problem *p, const attn__unit *u,
     decode_scores(p, slot, tile, rows);
     scores_from_products(
         p, slot, tile, &block,
-        (score_request){ATTN_STAGE_BIASED, false, careful});
+        (score_request){ATTN_STAGE_BIASED, false, careful, careful});
     softmax_block(slot, tile, block.n);
     if (p->dropout_p > 0)
         apply_dropout(p, u, tile, &block, slot->s);
@@ -374,7 +374,7 @@ static void states_join(const attn__problem *p, const attn__unit *u,
 
 /* ------------------------------------------------------------------- kernel */
 
-/* o = acc / l, as forward_finish has it. */
+/* o = acc (1 / l), as forward_finish has it. */
 static void decode_store(const attn__problem *p, const attn__unit *u,
                          const attn__sequence *seq, const attn__tile *tile)
 {
@@ -382,7 +382,7 @@ static void decode_store(const attn__problem *p, const attn__unit *u,
     const REAL none = p->empty_rows == ATTN_EMPTY_NAN ? (REAL)NAN : 0;
 
     for (int64_t lane = 0; lane < tile->n; lane++) {
-        const REAL l = ((const REAL *)tile->l)[lane];
+        const REAL l = ((const REAL *)tile->l)[lane], share = 1 / l;
         const REAL *acc = (const REAL *)tile->acc + lane * padded(p->dim_v);
         ELEM *row = (ELEM *)(void *)out->data + u->b * out->stride[0] +
                     tile->h[lane] * out->stride[1] +
@@ -390,7 +390,7 @@ static void decode_store(const attn__problem *p, const attn__unit *u,
 
         for (int64_t c = 0; c < p->dim_v; c++)
             row[c * out->stride[3]] =
-                elem_round(l == 0 ? none : acc[c] / l + 0);
+                elem_round(l == 0 ? none : acc[c] * share + 0);
     }
 }
 

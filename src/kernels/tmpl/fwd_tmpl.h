@@ -12,7 +12,7 @@ static void forward_block(const attn__problem *p, const attn__unit *u,
     const product_out out = {tile->acc, TILE_ROWS, tile->factor, 1};
 
     tile_scores(p, slot, tile, block,
-                (score_request){ATTN_STAGE_BIASED, false, careful});
+                (score_request){ATTN_STAGE_BIASED, false, careful, careful});
     softmax_block(slot, tile, block->n);
     if (p->dropout_p > 0)
         apply_dropout(p, u, tile, block, slot->s);
@@ -56,7 +56,8 @@ static void forward_sweep(const attn__problem *p, const attn__unit *u,
     }
 }
 
-/* o = acc / l. Adding +0 gives every zero the same sign, whatever finite
+/* o = acc (1 / l): a row's one division costs less than its columns' would,
+ * and where l is 1 o is acc. Adding +0 gives every zero the same sign, whatever finite
  * values hidden keys held. */
 static void forward_finish(const attn__problem *p, attn__tile *tile)
 {
@@ -64,12 +65,13 @@ static void forward_finish(const attn__problem *p, attn__tile *tile)
 
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
         const V l = v_load((const REAL *)tile->l + v * LANES);
+        const V share = v_set1(1) / l;
 
         for (int64_t c = 0; c < p->dim_v; c++) {
             REAL *at = (REAL *)tile->acc + c * TILE_ROWS + v * LANES;
 
             v_store(at, v_select(v_eq(l, v_set1(0)), none,
-                                 v_load(at) / l + v_set1(0)));
+                                 v_load(at) * share + v_set1(0)));
         }
     }
 }

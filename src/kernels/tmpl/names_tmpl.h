@@ -26,4 +26,12 @@
 #define UNROLL(n) UNROLL_TEXT(GCC unroll n)
 #endif
 
+/* A function that is compiled for itself: what a loop keeps in registers then
+ * does not depend on what is around its calls. */
+#if defined(__clang__)
+#define APART __attribute__((noinline))
+#else
+#define APART __attribute__((noinline, noclone))
+#endif
+
 #include "kernels/tmpl/storage_tmpl.h"

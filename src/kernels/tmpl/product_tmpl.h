@@ -88,7 +88,7 @@ product_rows(const ptrdiff_t rows, product_end end, const product *p,
 
 /* Register tiles as even as they go: short ones would wait for latency. */
 static inline __attribute__((always_inline)) void
-product_run(product_end end, const product *p, ptrdiff_t rows,
+product_all(product_end end, const product *p, ptrdiff_t rows,
             const product_out *o)
 {
     const ptrdiff_t part = PRODUCT_ROWS * 2 / 3;
@@ -104,6 +104,35 @@ product_run(product_end end, const product *p, ptrdiff_t rows,
         product_rows(2, end, p, r, o);
     for (; r < rows; r++)
         product_rows(1, end, p, r, o);
+}
+
+static APART void product_scale(const product *p, ptrdiff_t rows,
+                                const product_out *o)
+{
+    product_all(PRODUCT_SCALE, p, rows, o);
+}
+
+static APART void product_update(const product *p, ptrdiff_t rows,
+                                 const product_out *o)
+{
+    product_all(PRODUCT_UPDATE, p, rows, o);
+}
+
+static APART void product_add(const product *p, ptrdiff_t rows,
+                              const product_out *o)
+{
+    product_all(PRODUCT_ADD, p, rows, o);
+}
+
+static inline void product_run(product_end end, const product *p,
+                               ptrdiff_t rows, const product_out *o)
+{
+    if (end == PRODUCT_SCALE)
+        product_scale(p, rows, o);
+    else if (end == PRODUCT_UPDATE)
+        product_update(p, rows, o);
+    else
+        product_add(p, rows, o);
 }
 
 /* The same sums without the terms of hidden pairs: `seen` has the shape of b

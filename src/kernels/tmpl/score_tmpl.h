@@ -8,7 +8,8 @@
 typedef struct score_request {
     attn_stage stage; /* RAW, SOFTCAPPED or BIASED (masked) */
     bool slopes;      /* also store d softcap / d raw in slot->bent */
-    bool careful;     /* fill slot->seen even where all keys are visible */
+    bool careful;     /* as if some pair were hidden, wherever the block is */
+    bool seen;        /* fill slot->seen */
 } score_request;
 
 static void score_softcap(const attn__problem *p, const attn__slot *slot,
@@ -96,10 +97,11 @@ static inline REAL within_block(int64_t key, const key_block *block)
                   block->j0);
 }
 
-/* Select -inf where a pair is hidden, and note in slot->seen what is not: a
- * score that is -inf by itself hides its key too. */
-static void score_mask(const attn__problem *p, const attn__slot *slot,
-                       const attn__tile *tile, const key_block *block)
+/* Select -inf where a pair is hidden, and, to `note` it, put into slot->seen
+ * what is not: a score that is -inf by itself hides its key too. */
+static inline __attribute__((always_inline)) void
+score_mask(const attn__problem *p, const attn__slot *slot,
+           const attn__tile *tile, const key_block *block, const bool note)
 {
     const V hidden = v_set1((REAL)-INFINITY);
     REAL lo[ATTN__MAX_TILE_ROWS] __attribute__((aligned(VECTOR_BYTES)));
@@ -125,7 +127,8 @@ static void score_mask(const attn__problem *p, const attn__slot *slot,
             if (p->bias.data)
                 see &= v_ne(v_load((const REAL *)slot->bias + at), hidden);
             v_store(s, v_select(see, v_load(s), hidden));
-            v_mask_store(seen, see & v_ne(v_load(s), hidden));
+            if (note)
+                v_mask_store(seen, see & v_ne(v_load(s), hidden));
         }
 }
 
@@ -154,9 +157,11 @@ static bool scores_from_products(const attn__problem *p,
     }
     if (p->slopes.data)
         score_add_alibi(slot, tile, block);
-    if (edge)
-        score_mask(p, slot, tile, block);
-    return edge;
+    if (edge && want.seen)
+        score_mask(p, slot, tile, block, true);
+    else if (edge)
+        score_mask(p, slot, tile, block, false);
+    return edge && want.seen;
 }
 
 /* The same from the block's keys. */

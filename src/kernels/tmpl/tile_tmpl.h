@@ -29,13 +29,13 @@ static void tile_place(attn__tile *tile, const attn__problem *p,
                        const attn__unit *u, const attn__sequence *seq,
                        int64_t r0)
 {
+    int64_t q = r0 / u->n_heads, head = r0 % u->n_heads;
+
     tile->n = attn__min_i64(TILE_ROWS, u->row1 - r0);
     tile->any = (attn__interval){INT64_MAX, 0};
     tile->all = (attn__interval){0, INT64_MAX};
     for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
-        const int64_t r = r0 + attn__min_i64(lane, tile->n - 1);
-        const int64_t q = r / u->n_heads;
-        const int64_t h = u->head0 + r % u->n_heads;
+        const int64_t h = u->head0 + head;
         const int64_t i = u->rows ? u->rows[q] : q;
         const attn__interval see =
             attn__visible_keys(&p->geometry, i + seq->q_offset, seq->len_k);
@@ -59,6 +59,10 @@ static void tile_place(attn__tile *tile, const attn__problem *p,
                 real_of(read_any(p->slopes.data, p->slopes.dtype,
                                  u->b * p->slopes.stride[2] +
                                      h * p->slopes.stride[3]));
+        if (lane < tile->n - 1 && ++head == u->n_heads) {
+            head = 0;
+            q++;
+        }
     }
 }
 
