@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 
@@ -79,6 +80,13 @@ def test_many_threads_call_at_once():
     for worker in workers:
         worker.join()
     assert not wrong
+
+
+@pytest.mark.skipif(not sysconfig.get_config_var("Py_GIL_DISABLED"),
+                    reason="this Python has the lock")
+def test_import_leaves_the_lock_off():
+    assert python("import sys, attn; print(sys._is_gil_enabled())") == \
+        ["False"]
 
 
 def test_the_lock_is_released():
