@@ -128,8 +128,15 @@ def _gradients(ctx, d_o, dlse):
     return tuple(result)
 
 
+def _no_more(ctx, *gradients):
+    raise NotImplementedError("attn::attention_backward: has no derivative; "
+                              "torch's math path has second ones")
+
+
 torch.library.register_autograd("attn::attention", _gradients,
                                 setup_context=_setup)
+# Without this, second derivatives would be left out in silence.
+torch.library.register_autograd("attn::attention_backward", _no_more)
 
 # ------------------------------------------------------------ the functions
 
@@ -171,6 +178,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *,
     if dropout_p > 0 and seed is None:
         seed = torch.randint(2**62, (), dtype=torch.int64)
     words = {False: "none", None: "none", True: "plain"}
+    if window is not None and (not isinstance(window, (tuple, list))
+                               or len(window) != 2):
+        raise ValueError(f"window: is {window!r}, must be (left, right): how "
+                         "many keys before and after, -1 = all")
     left, right = (-1, -1) if window is None else window
     o, lse = torch.ops.attn.attention(
         q, k, v, attn_mask, _real(attn_bias, q), _real(alibi_slopes, q),
@@ -190,9 +201,21 @@ def _autocast(*tensors):
                  and x.dtype != torch.float64 else x for x in tensors)
 
 
+def _common(what, q, k, v):
+    """The shape that three broadcast to."""
+    try:
+        return torch.broadcast_shapes(q, k, v)
+    except RuntimeError:
+        raise ValueError(
+            f"query, key, value: have {what} {tuple(q)}, {tuple(k)} and "
+            f"{tuple(v)}, which do not broadcast; enable_gqa=True lets query "
+            "heads share those of key and value") from None
+
+
 def _fold(x, lead):
     """(..., H, L, D) as (B, H, L, D), with the leading axes of the call."""
-    return x.expand(lead + x.shape[-3:]).reshape((-1,) + x.shape[-3:])
+    x = x.expand(lead + x.shape[-3:])
+    return x.flatten(0, len(lead) - 1) if lead else x.unsqueeze(0)
 
 
 def _fold_mask(mask, lead):
@@ -229,10 +252,10 @@ def scaled_dot_product_attention(
     rank = max(query.dim(), key.dim(), value.dim(), 3)
     q, k, v = (x.reshape((1,) * (rank - x.dim()) + x.shape)
                for x in (query, key, value))
-    lead = torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], v.shape[:-3])
+    lead = _common("leading axes", q.shape[:-3], k.shape[:-3], v.shape[:-3])
     if not enable_gqa:
-        heads = torch.broadcast_shapes(q.shape[-3:-2], k.shape[-3:-2],
-                                       v.shape[-3:-2])
+        heads = _common("heads", q.shape[-3:-2], k.shape[-3:-2],
+                        v.shape[-3:-2])
         q, k, v = (x.expand(x.shape[:-3] + heads + x.shape[-2:])
                    for x in (q, k, v))
     elif k.shape[-3] != v.shape[-3]:
@@ -240,6 +263,9 @@ def scaled_dot_product_attention(
                 for x in (k, v))
     mask = _fold_mask(attn_mask, lead)
     is_bool = mask is not None and mask.dtype == torch.bool
+    if mask is not None and not is_bool and not mask.is_floating_point():
+        raise TypeError(f"attn_mask: is {mask.dtype}, must be bool (True = "
+                        "attend) or floating point (added to the scores)")
     o = attention(_fold(q, lead), _fold(k, lead), _fold(v, lead),
                   attn_mask=mask if is_bool else None,
                   attn_bias=None if is_bool else mask,

@@ -190,9 +190,38 @@ def test_errors():
             (TypeError, "^k: ", (q, q.double(), q)),
             (ValueError, "^k: ", (q, q[..., :4], q)),
             (ValueError, "^attn_mask: ", (q, q, q, torch.ones(4, 4).bool())),
+            (TypeError, "^attn_mask: ", (q, q, q, torch.ones(5, 5).int())),
+            (ValueError, "enable_gqa", (q, q[:, :2], q[:, :2])),
+            (ValueError, "leading axes", (q, q.repeat(2, 1, 1, 1), q)),
             (TypeError, "i32|int32", (q.int(), q.int(), q.int()))]:
         with pytest.raises(error, match=words):
             scaled_dot_product_attention(*arguments)
+    for window in [(1,), 3, (1, 2, 3)]:
+        with pytest.raises(ValueError, match="^window: "):
+            attention(q, q, q, window=window)
+    with pytest.raises(ValueError, match="^window_left: "):
+        attention(q, q, q, window=(-2, 0))
+
+
+@pytest.mark.parametrize("sizes", [(0, 2, 3, 3), (2, 0, 3, 3), (2, 2, 0, 3),
+                                   (2, 2, 3, 0), (2, 2, 0, 0)])
+def test_zero_sizes(sizes):
+    batch, heads, len_q, len_k = sizes
+    q = torch.randn(batch, heads, len_q, 4, **F64, requires_grad=True)
+    k = torch.randn(batch, heads, len_k, 4, **F64, requires_grad=True)
+    o = scaled_dot_product_attention(q, k, k)
+    assert o.shape == q.shape and (o == 0).all()
+    grads = torch.autograd.grad(o.sum(), (q, k))
+    assert [g.shape for g in grads] == [q.shape, k.shape]
+
+
+def test_second_derivatives_are_refused():
+    """A gradient penalty must not lose its gradient in silence."""
+    q = torch.randn(1, 2, 4, 8, **F64, requires_grad=True)
+    o = scaled_dot_product_attention(q, q, q)
+    g, = torch.autograd.grad(o.square().sum(), q, create_graph=True)
+    with pytest.raises(NotImplementedError, match="second"):
+        (g.square().sum() + q.sum()).backward()
 
 
 # ------------------------------------------------- gradients and operators
