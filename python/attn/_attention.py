@@ -7,7 +7,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from . import _arrays, _core
-from ._keywords import Array, Keywords, features
+from ._keywords import Array, Keywords, features, real, whole
 
 _STAGES = {"raw": 0, "softcapped": 1, "biased": 2, "probs": 3}
 
@@ -132,7 +132,8 @@ def attention(q: Array, k: Array, v: Array, *,
         (attn_mask, attn_bias, causal, window, scale, softcap, alibi_slopes,
          sinks, k_lengths, q_offset, cu_seqlens_q, cu_seqlens_k, dropout_p,
          seed, offset, empty_rows, precision, layout, threads),
-        out, return_lse, return_weights, return_entropy, None)
+        out, 1 if return_lse else 0, bool(return_weights),
+        bool(return_entropy), None)
 
 
 class Gradients:
@@ -245,9 +246,12 @@ def attention_vjp(q: Array, k: Array, v: Array, *, return_lse: bool = False,
     return (o, lse if kind is None else kind(lse)), vjp
 
 
-def _chosen(numbers):
+def _chosen(name, numbers):
     if numbers is None:
         return None
+    numbers = np.asarray(numbers)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise TypeError(f"{name}: are {numbers.dtype}, must be whole numbers")
     return np.ascontiguousarray(numbers, dtype=np.int64)
 
 
@@ -286,7 +290,7 @@ def weights(q: Array, k: Array, *,
         raise ValueError(f"mode: is {mode!r}, must be 'probs', 'raw', "
                          "'softcapped' or 'biased'")
     return _core.weights(q, k, features(**keywords), _STAGES[mode],
-                         _chosen(heads), _chosen(rows))
+                         _chosen("heads", heads), _chosen("rows", rows))
 
 
 def dropout_mask(shape: Sequence[int], p: float, seed: int, offset: int = 0, *,
@@ -314,12 +318,14 @@ def dropout_mask(shape: Sequence[int], p: float, seed: int, offset: int = 0, *,
     >>> attn.dropout_mask((2, 6), 0.5, seed=7).shape
     (2, 6)
     """
-    sizes = [int(n) for n in shape]
+    if not hasattr(shape, "__iter__"):
+        raise TypeError(f"shape: is {shape!r}, must be a list of sizes")
+    sizes = [whole("shape", n) for n in shape]
     if not 1 <= len(sizes) <= 4:
         raise ValueError(f"shape: has {len(sizes)} axes, must have 1 to 4")
     if any(n < 0 for n in sizes):
         raise ValueError(f"shape: {tuple(sizes)} has a negative size")
-    return _core.dropout_mask(sizes, float(p), seed, offset, *start)
+    return _core.dropout_mask(sizes, real("p", p), seed, offset, *start)
 
 
 def merge(o1: Array, lse1: Array, o2: Array, lse2: Array, *,

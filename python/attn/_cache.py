@@ -6,7 +6,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import _core
-from ._keywords import Array, Keywords, features
+from ._keywords import Array, Keywords, features, whole
 
 
 def _numpy_dtype(dtype):
@@ -72,11 +72,14 @@ class KVCache:
                  "dim": dim, "dim_v": dim if dim_v is None else dim_v,
                  "page_size": 1 if page_size is None else page_size}
         for name, size in sizes.items():
-            if size < (name == "page_size"):
+            if whole(name, size) < (name == "page_size"):
                 raise ValueError(f"{name}: must be "
                                  f"{int(name == 'page_size')} or more, "
                                  f"got {size}")
         kind = _numpy_dtype(dtype)
+        if kind.name not in ("float64", "float32", "float16", "bfloat16"):
+            raise TypeError(f"dtype: is {kind}, must be float64, float32, "
+                            "float16 or bfloat16")
         self.page_size = page_size
         self.capacity = capacity
         self.block_table: np.ndarray | None = None
@@ -96,10 +99,16 @@ class KVCache:
         Raises ValueError, and writes nothing, where a sequence has no room
         left for n more or shapes differ; TypeError for another type.
         """
-        if tuple(k.shape[:3]) != tuple(v.shape[:3]):
-            raise ValueError(f"v: has shape {tuple(v.shape)}, but k has "
-                             f"{tuple(k.shape)}")
-        most = int(self.lengths.max(initial=0)) + int(k.shape[2])
+        new = k.shape[2] if len(getattr(k, "shape", ())) == 4 else 1
+        for name, x, held in (("k", k, self.k), ("v", v, self.v)):
+            shape = (len(self.lengths), held.shape[1], new, held.shape[3])
+            given = getattr(x, "shape", None)
+            if given is None or tuple(given) != shape:
+                raise (TypeError if given is None else ValueError)(
+                    f"{name}: " + ("has no shape" if given is None else
+                                   f"has shape {tuple(given)}")
+                    + f", must be {shape}")
+        most = int(self.lengths.max(initial=0)) + int(new)
         if most > self.capacity:
             raise ValueError(f"k: {most} keys are more than the capacity of "
                              f"{self.capacity}")
@@ -107,7 +116,7 @@ class KVCache:
         # afterwards, the cache would hold what it held.
         _core.kv_append(self.v, v, self.lengths, self.block_table, "v")
         _core.kv_append(self.k, k, self.lengths, self.block_table, "k")
-        self.lengths += k.shape[2]
+        self.lengths += new
 
     def __repr__(self) -> str:
         pages = f", page_size={self.page_size}" if self.page_size else ""
@@ -152,5 +161,6 @@ def decode(q: Array, cache: KVCache, *, out: Array | None = None,
         table = np.arange(k.shape[0], dtype=np.int32)[:, None]
     elif table is None and keywords.get("layout") == "bshd":
         k, v = k.swapaxes(1, 2), v.swapaxes(1, 2)
-    return _core.attention(q, k, v, features(**keywords), out, return_lse,
-                           return_weights, return_entropy, table)
+    return _core.attention(q, k, v, features(**keywords), out,
+                           1 if return_lse else 0, bool(return_weights),
+                           bool(return_entropy), table)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keywords that every function of attention takes, in one place."""
 
+import operator
 from typing import Any, Literal, TypedDict
 
 Array = Any  # NumPy, or anything with __dlpack__ or the buffer protocol
@@ -42,3 +43,22 @@ def features(*, attn_mask=None, attn_bias=None, causal=False, window=None,
             alibi_slopes, sinks, k_lengths, q_offset, cu_seqlens_q,
             cu_seqlens_k, dropout_p, seed, offset, empty_rows, precision,
             layout, threads)
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number, or TypeError with a sentence."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: is {value!r}, must be a whole number") \
+            from None
+
+
+def real(name: str, value: Any) -> float:
+    """A number, or TypeError with a sentence."""
+    if not isinstance(value, str):
+        try:
+            return float(value)
+        except TypeError:
+            pass
+    raise TypeError(f"{name}: is {value!r}, must be a number")

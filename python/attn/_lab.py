@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from . import _core
-from ._keywords import Array
+from ._keywords import Array, whole
 
 
 class LabTable:
@@ -98,8 +98,14 @@ def lab(name: str | None = None, *, q: Array | None = None,
     """
     if name is None:
         return Experiments(_core.lab_list())
+    if name not in _core.lab_list():
+        raise ValueError(f"name: {name!r} is no experiment; they are "
+                         f"{', '.join(_core.lab_list())}")
     arrays = {key: value for key, value in
               dict(q=q, k=k, v=v, x=x, w_q=w_q, w_k=w_k, w_v=w_v).items()
               if value is not None}
+    if not 0 <= whole("seed", seed) < 2**64:
+        raise ValueError(f"seed: must be 0 to 2^64 - 1, got {seed}")
+    numbers = dict(seed=seed, length=length, dim=dim, heads=heads)
     return LabTable(_core.lab(name, arrays, [str(t) for t in tokens or []],
-                              seed, length, dim, heads))
+                              *(whole(*pair) for pair in numbers.items())))

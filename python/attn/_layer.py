@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Unpack
 
 from . import _core
-from ._keywords import Array, Keywords, features
+from ._keywords import Array, Keywords, features, real, whole
 from ._rope import options
 
 _NAMES = ("x", "x_kv", "w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v", "b_o",
@@ -66,9 +66,14 @@ def _gather(arrays: Mapping[str, Any], heads: int, kv_heads: int | None,
                                       "sequences")
     rotation = None
     if rope is not None and rope is not False:
-        rotation = options(**{"base": 10000.0, "interleaved": False,
-                              "rotary_dim": None, "scaling": None,
-                              **({} if rope is True else rope)})
+        words = {"base": 10000.0, "interleaved": False, "rotary_dim": None,
+                 "scaling": None}
+        for word, value in ({} if rope is True else rope).items():
+            if word not in words:
+                raise ValueError(f"rope: {word!r} is not one of "
+                                 f"{', '.join(words)}")
+            words[word] = value
+        rotation = options(**words)
     elif arrays.get("positions") is not None:
         raise ValueError("positions: are given, but rope is not")
     given = {name: arrays[name] for name in _NAMES
@@ -76,8 +81,11 @@ def _gather(arrays: Mapping[str, Any], heads: int, kv_heads: int | None,
     for name in ("x", "w_q", "w_k", "w_v"):
         if name not in given:
             raise TypeError(f"{name}: is None, must be an array")
-    return (given, heads, heads if kv_heads is None else kv_heads, rotation,
-            bool(qk_norm), float(norm_eps), features(**keywords))
+    heads = whole("heads", heads)
+    return (given, heads,
+            heads if kv_heads is None else whole("kv_heads", kv_heads),
+            rotation, bool(qk_norm), real("norm_eps", norm_eps),
+            features(**keywords))
 
 
 def multi_head(x: Array, w_q: Array, w_k: Array, w_v: Array,
@@ -144,7 +152,7 @@ def multi_head(x: Array, w_q: Array, w_k: Array, w_v: Array,
     """
     return _core.multi_head(
         *_gather(locals(), heads, kv_heads, qk_norm, norm_eps, rope, keywords),
-        return_lse, return_weights, return_entropy)
+        bool(return_lse), bool(return_weights), bool(return_entropy))
 
 
 def multi_head_vjp(x: Array, w_q: Array, w_k: Array, w_v: Array,

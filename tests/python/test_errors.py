@@ -216,13 +216,65 @@ def test_bad_gradients():
         attn.attention_backward(**good, empty_rows="nan")
 
 
+RIGHT = np.zeros((1, 2, 1, 8), np.float32)
+BAD_CALLS = [
+    ("dtype", TypeError, lambda: attn.KVCache(1, 2, 4, 8, dtype="int8")),
+    ("capacity", TypeError, lambda: attn.KVCache(1, 2, 4.0, 8)),
+    ("dim", ValueError, lambda: attn.KVCache(1, 2, 4, -8)),
+    ("page_size", ValueError, lambda: attn.KVCache(1, 2, 4, 8, page_size=0)),
+    ("k", TypeError, lambda: attn.KVCache(1, 2, 4, 8).append([1], RIGHT)),
+    ("k", ValueError, lambda: attn.KVCache(1, 3, 4, 8).append(RIGHT, RIGHT)),
+    ("v", ValueError, lambda: attn.KVCache(1, 2, 4, 8, 7).append(RIGHT,
+                                                                 RIGHT)),
+    ("v", TypeError, lambda: attn.KVCache(1, 2, 4, 8, dtype="float64").append(
+        RIGHT, RIGHT)),
+    ("shape", TypeError, lambda: attn.dropout_mask(5, 0.5, 1)),
+    ("shape", TypeError, lambda: attn.dropout_mask((2.0, 3), 0.5, 1)),
+    ("shape", ValueError, lambda: attn.dropout_mask((2, -3), 0.5, 1)),
+    ("p", TypeError, lambda: attn.dropout_mask((2, 3), "a", 1)),
+    ("p", ValueError, lambda: attn.dropout_mask((2, 3), 1.5, 1)),
+    ("seed", TypeError, lambda: attn.dropout_mask((2, 3), 0.5, 1.5)),
+    ("heads", TypeError, lambda: attn.multi_head(*[np.eye(8)] * 5,
+                                                 heads="2")),
+    ("norm_eps", TypeError, lambda: attn.multi_head(
+        *[np.eye(8)] * 5, heads=2, qk_norm=True, norm_eps="x")),
+    ("rope", ValueError, lambda: attn.multi_head(
+        *[np.eye(8)] * 5, heads=2, rope={"theta": 1.0})),
+    ("name", ValueError, lambda: attn.lab("sharpening")),
+    ("seed", ValueError, lambda: attn.lab("sharpen", seed=-1)),
+    ("length", TypeError, lambda: attn.lab("sharpen", length=8.0)),
+]
+
+
+@pytest.mark.parametrize("field,error,call", BAD_CALLS)
+def test_bad_calls_of_the_other_functions(field, error, call):
+    with pytest.raises(error) as caught:
+        call()
+    check_sentence(str(caught.value), field)
+
+
+def test_a_refused_append_changes_nothing():
+    cache = attn.KVCache(1, 2, 4, 8, dtype=np.float32)
+    cache.append(RIGHT + 1, RIGHT + 2)
+    held = cache.k.copy(), cache.v.copy()
+    for k, v in [(RIGHT, RIGHT[:, :1]), (RIGHT.astype("f8"), RIGHT),
+                 (RIGHT, RIGHT.astype("f8")), (RIGHT[0], RIGHT[0])]:
+        with pytest.raises((ValueError, TypeError)):
+            cache.append(k, v)
+    assert cache.lengths.tolist() == [1]
+    assert (cache.k[:, :, :1] == held[0][:, :, :1]).all()
+    assert (cache.v[:, :, :1] == held[1][:, :, :1]).all()
+
+
 def test_bad_weights():
     q = zeros(2, 3, 4)
     for field, words in [("mode", dict(mode="prob")),
                          ("heads", dict(heads=[2])),
                          ("heads", dict(heads=[-1])),
                          ("rows", dict(rows=[3])),
-                         ("rows", dict(rows=[[0]]))]:
-        with pytest.raises(ValueError) as caught:
+                         ("rows", dict(rows=[[0]])),
+                         ("rows", dict(rows=[1.5])),
+                         ("heads", dict(heads=["0"]))]:
+        with pytest.raises((ValueError, TypeError)) as caught:
             attn.weights(q, q, **words)
         check_sentence(str(caught.value), field)
