@@ -7,11 +7,15 @@
 
 import os
 import pathlib
+import pty
 import re
+import select
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 LIBRARIES = ["attn", "attn_bench", "attn_io", "attn_lab", "attn_layer",
@@ -193,33 +197,6 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 _attn
 printf '%s\\n' "${COMPREPLY[@]}"
 """
-# A shell within a shell, which believes itself on a terminal. After each line
-# and two tabs what it shows is read until it has been silent for a while.
-ZSH = """
-zmodload zsh/zpty zsh/zselect
-zpty -b it 'zsh -f'
-listen() {
-    local text all quiet=0
-    while (( quiet < $1 )); do
-        if zpty -r -t it text; then all+=$text quiet=0
-        else zselect -t 2; (( quiet++ )); fi
-    done
-    REPLY=$all
-}
-say() { zpty -w it $1; listen 5 }
-say 'PS1=; fpath=('$1' $fpath); autoload -Uz compinit; compinit -u -D'
-say 'LISTMAX=10000; stty cols 300 rows 500; zstyle ":completion:*" menu no'
-shift
-for line; do
-    zpty -w -n it $line$'\t\t'
-    listen 15
-    print -r -- $REPLY $'\x01'
-    zpty -w -n it $'\x03'
-    listen 2
-done
-"""
-
-
 def ask_bash(prefix, line):
     words = [piece for word in line.split(" ")
              for piece in (re.findall("=|[^=]+", word) or [""])]
@@ -235,14 +212,53 @@ def ask_fish(prefix, line):
     return [text.split("\t")[0] for text in said.split("\n")]
 
 
-def offered(shell, prefix, lines):
+class Zsh:
+    """zsh completes for people alone: one on a terminal of ours."""
+
+    PATIENCE = 30  # seconds, of which a busy machine may need some
+
+    def __init__(self, prefix):
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execvp("zsh", ["zsh", "-f", "-i"])
+        folder = shlex.quote(str(prefix / "share/zsh/site-functions"))
+        self.say("PS1=; stty cols 300 rows 500; LISTMAX=10000\r"
+                 f"fpath=({folder} $fpath); autoload -Uz compinit\r"
+                 "compinit -u -D; zstyle ':completion:*' menu no\r"
+                 "echo rea''dy\r", {"ready"})
+
+    def say(self, keys, want):
+        """Press keys and read on until all of `want` is there; the words."""
+        os.write(self.terminal, keys.encode())
+        text, end = b"", time.monotonic() + self.PATIENCE
+        while time.monotonic() < end:
+            if select.select([self.terminal], [], [], 0.1)[0]:
+                text += os.read(self.terminal, 65536)
+            shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "",
+                           text.decode(errors="replace"))
+            words = set(re.split(r"[\s\x07]+", shown))
+            if want <= {word.rstrip("=") for word in words}:
+                break
+        return words
+
+    def ask(self, line, want):
+        words = self.say(line + "\t\t", want)
+        os.write(self.terminal, b"\x15")  # take the line back
+        return words
+
+    def end(self):
+        os.close(self.terminal)
+        os.waitpid(self.pid, 0)
+
+
+def offered(shell, prefix, lines, wanted):
     """The words that a shell offers for the end of each line, whose last word
     is begun or empty."""
     if shell == "zsh":
-        said = run("zsh", "-f", "-c", ZSH, "zsh",
-                   prefix / "share/zsh/site-functions", *lines)[1]
-        said = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said)
-        return [re.split(r"\s+", text) for text in said.split("\x01")]
+        zsh = Zsh(prefix)
+        got = [zsh.ask(line, want) for line, want in zip(lines, wanted)]
+        zsh.end()
+        return got
     ask = ask_bash if shell == "bash" else ask_fish
     return [ask(prefix, line) for line in lines]
 
@@ -257,8 +273,8 @@ def check_completions(prefix, words):
     for shell in ("bash", "zsh", "fish"):
         if not here(shell):
             continue
-        for line, want, got in zip(lines, wanted,
-                                   offered(shell, prefix, lines)):
+        for line, want, got in zip(lines, wanted, offered(
+                shell, prefix, lines, wanted)):
             got = {re.sub("^--causal=|=$", "", word) for word in got}
             check(f"{shell} completes '{line}'", want <= got,
                   f"{want - got} missing of {got}")
