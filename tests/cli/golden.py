@@ -14,8 +14,8 @@
 # Words are compared word for word. Numbers belong to compare_numpy.py and its
 # bounds; here two are the same if they differ by what rounding to fp32 and a
 # dozen more operations may leave (NEAR), so that a kernel may sum in another
-# order. --update writes what happened into the sessions, to be read before it is
-# committed. Ends with `N passed, N failed`.
+# order. --update writes what happened into the sessions, to be read before it
+# is committed. Ends with `N passed, N failed`.
 
 import difflib
 import json
