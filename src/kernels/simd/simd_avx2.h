@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VECTOR_BYTES 32
 #ifndef TILE_VECTORS
@@ -164,6 +165,20 @@ static inline V v_copysign(V a, V b)
 static inline bool v_any(VM mask)
 {
     return OP(movemask)((V)mask) != 0;
+}
+
+/* LANES bytes, each as a number. */
+static inline V v_of_bytes(const char *p)
+{
+#if REAL_BITS == 64
+    int32_t bytes;
+
+    memcpy(&bytes, p, sizeof bytes);
+    return _mm256_cvtepi32_pd(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(bytes)));
+#else
+    return _mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i_u *)p)));
+#endif
 }
 
 /* a[i] lane k becomes a[k] lane i. */

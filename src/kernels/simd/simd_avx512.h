@@ -178,6 +178,18 @@ static inline bool v_any(VM mask)
     return mask != 0;
 }
 
+/* LANES bytes, each as a number. */
+static inline V v_of_bytes(const char *p)
+{
+#if REAL_BITS == 64
+    return _mm512_cvtepi32_pd(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i_u *)p)));
+#else
+    return _mm512_cvtepi32_ps(
+        _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i_u *)p)));
+#endif
+}
+
 /* a[i] lane k becomes a[k] lane i: within quarters of a vector, then the
  * quarters. */
 #if REAL_BITS == 32

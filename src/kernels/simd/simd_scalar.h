@@ -188,6 +188,16 @@ static inline bool v_any(VM mask)
     return any != 0;
 }
 
+/* LANES bytes, each as a number. */
+static inline V v_of_bytes(const char *p)
+{
+    V a;
+
+    for (ptrdiff_t k = 0; k < LANES; k++)
+        a[k] = (REAL)p[k];
+    return a;
+}
+
 /* a[i] lane k becomes a[k] lane i. */
 static inline void v_transpose(V *a)
 {

@@ -162,12 +162,13 @@ static void gradient_slopes(const attn__slot *slot, const attn__tile *tile,
 {
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
         REAL *total = (REAL *)tile->dslope + v * LANES;
+        const V from = distance_from(tile, block->j0, v);
         V sum = v_set1(0);
 
         for (int64_t j = 0; j < block->n; j++)
             sum = v_fma(v_load((const REAL *)slot->s + j * TILE_ROWS +
                                v * LANES),
-                        key_distance(tile, block->j0, j, v), sum);
+                        key_distance(from, j), sum);
         v_store(total, v_load(total) - sum);
     }
 }

@@ -217,6 +217,8 @@ static void decode_block(const attn__problem *p, const attn__unit *u,
 {
     const key_block block = {rows->j0, rows->n, NULL, NULL, 0, 0};
 
+    if (mask_hides(p, tile, &block))
+        return;
     decode_scores(p, slot, tile, rows);
     scores_from_products(
         p, slot, tile, &block,

@@ -50,15 +50,15 @@ static void forward_sweep(const attn__problem *p, const attn__unit *u,
             attn__tile *tile = &slot->tiles[t];
             const key_block part = keys_clip(&block, tile);
 
-            if (part.n > 0)
+            if (part.n > 0 && !mask_hides(p, tile, &part))
                 forward_block(p, u, slot, tile, &part, careful);
         }
     }
 }
 
 /* o = acc (1 / l): a row's one division costs less than its columns' would,
- * and where l is 1 o is acc. Adding +0 gives every zero the same sign, whatever finite
- * values hidden keys held. */
+ * and where l is 1 o is acc. Adding +0 gives every zero the same sign, whatever
+ * finite values hidden keys held. */
 static void forward_finish(const attn__problem *p, attn__tile *tile)
 {
     const V none = v_set1(p->empty_rows == ATTN_EMPTY_NAN ? (REAL)NAN : 0);

@@ -27,17 +27,57 @@ static void score_softcap(const attn__problem *p, const attn__slot *slot,
     }
 }
 
+/* Whether all lanes have one row of `rows`: a broadcast mask or bias. */
+static bool rows_are_one(const char *const *rows)
+{
+    for (ptrdiff_t lane = 1; lane < TILE_ROWS; lane++)
+        if (rows[lane] != rows[0])
+            return false;
+    return true;
+}
+
+/* Element j of a lane's row of the bias. */
+static inline REAL bias_at(const attn__problem *p, const char *row, int64_t j)
+{
+    return real_of(read_any(row, p->bias.dtype, j * p->bias.stride[3]));
+}
+
+/* LANES of them from j on, where they are REALs side by side. */
+static inline V bias_load(const char *row, int64_t j)
+{
+    return v_loadu((const REAL *)(const void *)row + j);
+}
+
 /* slot->bias[key][lane] from each lane's row of the bias. */
 static void score_gather_bias(const attn__problem *p, const attn__slot *slot,
                               const attn__tile *tile, const key_block *block)
 {
+    const bool reals = p->bias.stride[3] == 1 &&
+                       p->bias.dtype == (REAL_BITS == 64 ? ATTN_F64 : ATTN_F32);
+    const int64_t squares = reals ? block->n / LANES * LANES : 0;
     REAL *bias = slot->bias;
 
-    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++)
+    if (rows_are_one(tile->bias)) {
         for (int64_t j = 0; j < block->n; j++)
-            bias[j * TILE_ROWS + lane] = real_of(
-                read_any(tile->bias[lane], p->bias.dtype,
-                         (block->j0 + j) * p->bias.stride[3]));
+            for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
+                v_store(bias + j * TILE_ROWS + v * LANES,
+                        v_set1(bias_at(p, tile->bias[0], block->j0 + j)));
+        return;
+    }
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane += LANES)
+        for (int64_t j = 0; j < squares; j += LANES) {
+            V square[VECTOR_BYTES / sizeof(REAL)];
+
+            for (ptrdiff_t i = 0; i < LANES; i++)
+                square[i] = bias_load(tile->bias[lane + i], block->j0 + j);
+            v_transpose(square);
+            for (ptrdiff_t i = 0; i < LANES; i++)
+                v_store(bias + (j + i) * TILE_ROWS + lane, square[i]);
+        }
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++)
+        for (int64_t j = squares; j < block->n; j++)
+            bias[j * TILE_ROWS + lane] =
+                bias_at(p, tile->bias[lane], block->j0 + j);
 }
 
 static void score_add_bias(const attn__slot *slot, int64_t n)
@@ -49,29 +89,80 @@ static void score_add_bias(const attn__slot *slot, int64_t n)
         v_store(s + at, v_load(s + at) + v_load(bias + at));
 }
 
-/* abs(p - j) for key j0 + j: exact up to 2^24 (2^53), then rounded once. */
-static inline V key_distance(const attn__tile *tile, int64_t j0, int64_t j,
-                             ptrdiff_t v)
+/* p - j0 of each lane; and abs(p - j) for key j0 + j: exact up to 2^24 (2^53),
+ * then rounded once. */
+static inline V distance_from(const attn__tile *tile, int64_t j0, ptrdiff_t v)
 {
     REAL from[VECTOR_BYTES / sizeof(REAL)]
         __attribute__((aligned(VECTOR_BYTES)));
 
     for (ptrdiff_t lane = 0; lane < LANES; lane++)
         from[lane] = (REAL)(tile->p[v * LANES + lane] - j0);
-    return v_abs(v_load(from) - v_set1((REAL)j));
+    return v_load(from);
+}
+
+static inline V key_distance(V from, int64_t j)
+{
+    return v_abs(from - v_set1((REAL)j));
 }
 
 static void score_add_alibi(const attn__slot *slot, const attn__tile *tile,
                             const key_block *block)
 {
+    V from[TILE_VECTORS], slope[TILE_VECTORS];
+    REAL *s = slot->s;
+
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+        from[v] = distance_from(tile, block->j0, v);
+        slope[v] = v_load((const REAL *)tile->slope + v * LANES);
+    }
     for (int64_t j = 0; j < block->n; j++)
         for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
-            REAL *at = (REAL *)slot->s + j * TILE_ROWS + v * LANES;
-            const V slope = v_load((const REAL *)tile->slope + v * LANES);
+            REAL *at = s + j * TILE_ROWS + v * LANES;
 
-            v_store(at, v_load(at) -
-                            slope * key_distance(tile, block->j0, j, v));
+            v_store(at, v_load(at) - slope[v] * key_distance(from[v], j));
         }
+}
+
+/* Bit 0: some of n bytes is 0; bit 1: some is not. */
+static inline unsigned mask_kinds(const char *row, int64_t n, int64_t step)
+{
+    unsigned char hidden = 0, seen = 0;
+
+    for (int64_t j = 0; j < n; j++) {
+        hidden |= row[j * step] == 0;
+        seen |= row[j * step] != 0;
+    }
+    return hidden | (unsigned)seen << 1;
+}
+
+/* Which pairs of a block the boolean mask lets through. */
+static attn__block_class mask_classify(const attn__problem *p,
+                                       const attn__tile *tile,
+                                       const key_block *block)
+{
+    const int64_t step = p->mask.stride[3];
+    const ptrdiff_t rows = rows_are_one(tile->mask) ? 1 : (ptrdiff_t)tile->n;
+    unsigned kinds = 0;
+
+    for (ptrdiff_t lane = 0; lane < rows && kinds != 3; lane++) {
+        const char *row = tile->mask[lane] + block->j0 * step;
+
+        kinds |= step == 1 ? mask_kinds(row, block->n, 1) /* vectors */
+                           : mask_kinds(row, block->n, step);
+    }
+    return kinds == 1   ? ATTN__BLOCK_EMPTY
+           : kinds == 2 ? ATTN__BLOCK_FULL
+                        : ATTN__BLOCK_EDGE;
+}
+
+/* Whether a mask hides all of a block, which then need not be computed: what it
+ * would add is zeros. */
+static inline bool mask_hides(const attn__problem *p, const attn__tile *tile,
+                              const key_block *block)
+{
+    return p->mask.data &&
+           mask_classify(p, tile, block) == ATTN__BLOCK_EMPTY;
 }
 
 /* slot->seen[key][lane] = all ones where the boolean mask lets through. */
@@ -79,12 +170,24 @@ static void score_gather_mask(const attn__problem *p, const attn__slot *slot,
                               const attn__tile *tile, const key_block *block)
 {
     const int64_t step = p->mask.stride[3];
+    const int64_t squares = step == 1 ? block->n / LANES * LANES : 0;
     REAL_INT *seen = slot->seen;
 
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane += LANES)
+        for (int64_t j = 0; j < squares; j += LANES) {
+            V square[VECTOR_BYTES / sizeof(REAL)];
+
+            for (ptrdiff_t i = 0; i < LANES; i++)
+                square[i] = v_of_bytes(tile->mask[lane + i] + block->j0 + j);
+            v_transpose(square);
+            for (ptrdiff_t i = 0; i < LANES; i++)
+                v_mask_store(seen + (j + i) * TILE_ROWS + lane,
+                             v_ne(square[i], v_set1(0)));
+        }
     for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
         const char *row = tile->mask[lane] + block->j0 * step;
 
-        for (int64_t j = 0; j < block->n; j++)
+        for (int64_t j = squares; j < block->n; j++)
             seen[j * TILE_ROWS + lane] = row[j * step] ? -1 : 0;
     }
 }
@@ -101,13 +204,14 @@ static inline REAL within_block(int64_t key, const key_block *block)
  * what is not: a score that is -inf by itself hides its key too. */
 static inline __attribute__((always_inline)) void
 score_mask(const attn__problem *p, const attn__slot *slot,
-           const attn__tile *tile, const key_block *block, const bool note)
+           const attn__tile *tile, const key_block *block, const bool note,
+           const bool by_mask)
 {
     const V hidden = v_set1((REAL)-INFINITY);
     REAL lo[ATTN__MAX_TILE_ROWS] __attribute__((aligned(VECTOR_BYTES)));
     REAL hi[ATTN__MAX_TILE_ROWS] __attribute__((aligned(VECTOR_BYTES)));
 
-    if (p->mask.data)
+    if (by_mask)
         score_gather_mask(p, slot, tile, block);
     for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
         lo[lane] = within_block(tile->see[lane].lo, block);
@@ -122,7 +226,7 @@ score_mask(const attn__problem *p, const attn__slot *slot,
             VM see = v_le(v_load(lo + v * LANES), key) &
                      v_lt(key, v_load(hi + v * LANES));
 
-            if (p->mask.data)
+            if (by_mask)
                 see &= v_mask_load(seen);
             if (p->bias.data)
                 see &= v_ne(v_load((const REAL *)slot->bias + at), hidden);
@@ -140,8 +244,10 @@ static bool scores_from_products(const attn__problem *p,
                                  const attn__tile *tile,
                                  const key_block *block, score_request want)
 {
+    const bool by_mask =
+        p->mask.data && mask_classify(p, tile, block) != ATTN__BLOCK_FULL;
     const bool edge =
-        p->mask.data || p->bias.data || want.careful ||
+        by_mask || p->bias.data || want.careful ||
         attn__classify(tile->any, tile->all, block->j0,
                        block->j0 + block->n) != ATTN__BLOCK_FULL;
 
@@ -158,9 +264,9 @@ static bool scores_from_products(const attn__problem *p,
     if (p->slopes.data)
         score_add_alibi(slot, tile, block);
     if (edge && want.seen)
-        score_mask(p, slot, tile, block, true);
+        score_mask(p, slot, tile, block, true, by_mask);
     else if (edge)
-        score_mask(p, slot, tile, block, false);
+        score_mask(p, slot, tile, block, false, by_mask);
     return edge && want.seen;
 }
 

@@ -88,7 +88,8 @@ static void weights_tile(const attn__problem *p, const attn__unit *u,
     const bool probs = p->stage == ATTN_STAGE_PROBS;
     const attn_stage stage = probs ? ATTN_STAGE_BIASED : p->stage;
 
-    tile_scores(p, slot, tile, block, (score_request){stage, false, false, false});
+    tile_scores(p, slot, tile, block,
+                (score_request){stage, false, false, false});
     if (probs)
         weights_block(p, slot, tile, block->n);
     if (p->weights.data)
