@@ -106,16 +106,34 @@ static inline attn__tile *attn__tile_at(const attn__slot *slot, size_t i,
     return slot->tiles ? &slot->tiles[i] : dummy;
 }
 
+/* Whether tile i needs a look: all while handing out, one while counting, whose
+ * bytes since `before` then stand for all. */
+static inline bool attn__tile_is_next(attn__arena *a, const attn__slot *slot,
+                                      size_t i, size_t before)
+{
+    size_t rest;
+
+    if (a->base || i == 0)
+        return i < slot->n_tiles;
+    if (i < slot->n_tiles && /* n_tiles is at least 1 */
+        (!attn__mul_size(a->used - before, slot->n_tiles - 1, &rest) ||
+         !attn__add_size(a->used, rest, &a->used)))
+        a->overflow = true;
+    return false;
+}
+
 /* Forward, and weights (whose acc stays unused). */
 static inline void attn__forward_slot(attn__arena *a, attn__slot *slot,
                                       attn__tile_shape t, size_t macro_rows,
                                       size_t dim_qk, size_t dim_v)
 {
+    size_t before;
     attn__tile dummy;
 
     attn__take_blocks(a, slot, t, dim_qk, dim_v);
     attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
-    for (size_t i = 0; i < slot->n_tiles; i++) {
+    before = a->used;
+    for (size_t i = 0; attn__tile_is_next(a, slot, i, before); i++) {
         attn__tile *tile = attn__tile_at(slot, i, &dummy);
 
         tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
@@ -130,11 +148,13 @@ static inline void attn__decode_slot(attn__arena *a, attn__slot *slot,
                                      attn__tile_shape t, size_t macro_rows,
                                      size_t dim_qk, size_t dim_v)
 {
+    size_t before;
     attn__tile dummy;
 
     attn__take_blocks(a, slot, t, dim_qk, dim_v);
     attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
-    for (size_t i = 0; i < slot->n_tiles; i++) {
+    before = a->used;
+    for (size_t i = 0; attn__tile_is_next(a, slot, i, before); i++) {
         attn__tile *tile = attn__tile_at(slot, i, &dummy);
 
         tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
@@ -149,6 +169,7 @@ static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
                                  attn__tile_shape t, size_t macro_rows,
                                  size_t dim_qk, size_t dim_v)
 {
+    size_t before;
     attn__tile dummy;
 
     attn__take_blocks(a, slot, t, dim_qk, dim_v);
@@ -156,7 +177,8 @@ static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
     slot->dp = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
     slot->bent = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
     attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
-    for (size_t i = 0; i < slot->n_tiles; i++) {
+    before = a->used;
+    for (size_t i = 0; attn__tile_is_next(a, slot, i, before); i++) {
         attn__tile *tile = attn__tile_at(slot, i, &dummy);
 
         tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);

@@ -10,18 +10,19 @@
 /* Panels of one unit should stay in the second-level cache. */
 #define PANEL_BYTES (512 * 1024)
 
-/* The last row of kernels.def that fits, or -1. */
-static int16_t best_kernel(attn__pass pass, const attn_desc *d)
+/* For each pass the last row of kernels.def that fits, or -1. One look at
+ * every row: tiny calls plan each time. */
+static void best_kernels(const attn_desc *d, int16_t *kernel)
 {
-    int16_t best = -1;
+    for (int pass = 0; pass < ATTN__N_PASSES; pass++)
+        kernel[pass] = -1;
+    for (size_t i = 0; i < attn__n_kernels; i++) {
+        const attn__kernel_row *row = &attn__kernels[i];
 
-    for (size_t i = 0; i < attn__n_kernels; i++)
-        if (attn__kernels[i].pass == pass &&
-            attn__kernels[i].dtype == d->dtype &&
-            attn__cpu_runs(attn__kernels[i].needs, attn__kernels[i].isa,
-                           d->isa_limit))
-            best = (int16_t)i;
-    return best;
+        if (row->dtype == d->dtype &&
+            attn__cpu_runs(row->needs, row->isa, d->isa_limit))
+            kernel[row->pass] = (int16_t)i;
+    }
 }
 
 /* Rows that share a pass over K and V: as many whole tiles as the cache
@@ -38,12 +39,11 @@ static int64_t macro_rows(const attn_desc *d, attn__tile_shape tile)
 
 attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag)
 {
-    for (int pass = 0; pass < ATTN__N_PASSES; pass++) {
-        plan->kernel[pass] = best_kernel((attn__pass)pass, &plan->desc);
+    best_kernels(&plan->desc, plan->kernel);
+    for (int pass = 0; pass < ATTN__N_PASSES; pass++)
         ATTN__REQUIRE(plan->kernel[pass] >= 0, diag, ATTN_E_UNSUPPORTED,
                       "dtype", "no kernel of this build takes %s",
                       attn_dtype_name(plan->desc.dtype));
-    }
     plan->macro_rows = macro_rows(
         &plan->desc, attn__kernels[plan->kernel[ATTN__PASS_fwd]].tile);
     return ATTN_OK;
