@@ -8,7 +8,7 @@
 #include "doctor_call.h"
 #include "heat_map.h"
 #include "lab_call.h"
-#include "layer_call.h"
+#include "layer_results.h"
 
 #ifndef _WIN32
 #include <pthread.h>
@@ -18,16 +18,6 @@ using namespace binding;
 using namespace nb::literals;
 
 namespace {
-
-attn_dtype stats_dtype(attn_dtype dtype)
-{
-    return dtype == ATTN_F64 || dtype == ATTN_F32 ? ATTN_F64 : ATTN_F32;
-}
-
-attn_dtype weights_dtype(attn_dtype dtype)
-{
-    return dtype == ATTN_F64 ? ATTN_F64 : ATTN_F32;
-}
 
 /* ------------------------------------------------------------- functions */
 
@@ -92,22 +82,9 @@ nb::object attention(nb::handle q, nb::handle k, nb::handle v,
     });
     if (!want_lse && !want_weights && !want_entropy)
         return make.finish(o);
-    nb::list results;
+    const output *const made[] = {&o, &lse, &weights, &entropy};
 
-    for (const output *one : {&o, &lse, &weights, &entropy})
-        if (one->array.is_valid())
-            results.append(make.finish(*one));
-    return nb::tuple(results);
-}
-
-/* A gradient of the shape and type of `model`, an input as it was given. */
-void make_gradient(const maker &make, const attn_input &model, bool small,
-                   output *to)
-{
-    const bool narrow = model.dtype == ATTN_BF16 || model.dtype == ATTN_F16;
-
-    make.make(small && narrow ? ATTN_F32 : model.dtype, model.rank,
-              model.shape, to);
+    return finish_results(make, made, 4);
 }
 
 /* (dq, dk, dv, dbias, dsinks, dslopes); None for what `wanted`, a bit for each
@@ -350,130 +327,6 @@ nb::tuple rope_frequencies(const nb::dict &options, int64_t dim,
                                 &factor, &diag),
           diag);
     return nb::make_tuple(inverse, factor);
-}
-
-/* ----------------------------------------------------------------- layer */
-
-/* A result of attention inside a layer, less the batch that x lacks. */
-void make_inner(const maker &make, const layer_problem &p, attn_dtype dtype,
-                const std::vector<int64_t> &shape, output *to,
-                attn_tensor *field)
-{
-    const int32_t lost = 3 - p.rank, rank = static_cast<int32_t>(shape.size());
-
-    make.make(dtype, rank - lost, shape.data() + lost, to);
-    *field = to->view;
-    widen(field, rank);
-}
-
-/* y, or (y, lse, weights, entropy) less those not asked for. */
-nb::object multi_head(const nb::dict &arrays, int64_t heads, int64_t heads_kv,
-                      nb::handle rope, bool qk_norm, double norm_eps,
-                      nb::handle keywords, bool want_lse, bool want_weights,
-                      bool want_entropy)
-{
-    layer_problem p(arrays, heads, heads_kv, rope, qk_norm, norm_eps,
-                    keywords);
-    const attn_desc &d = p.desc.attention;
-    const maker make(arrays["x"]);
-    output y, lse, weights, entropy;
-    int64_t shape[4];
-    const int32_t rank = p.shape_like_x(d.len_q, p.width_of_y(), shape);
-    attn_args &inner = p.args.attention;
-
-    make.make(d.dtype, rank, shape, &y);
-    p.args.y = y.view;
-    widen(&p.args.y, 3);
-    if (want_lse)
-        make_inner(make, p, stats_dtype(d.dtype),
-                   {d.batch, d.heads_q, d.len_q}, &lse, &inner.lse);
-    if (want_weights)
-        make_inner(make, p, weights_dtype(d.dtype),
-                   {d.batch, d.heads_q, d.len_q, d.len_k}, &weights,
-                   &inner.weights);
-    if (want_entropy)
-        make_inner(make, p, stats_dtype(d.dtype),
-                   {d.batch, d.heads_q, d.len_q}, &entropy, &inner.entropy);
-    run_layer(p, ATTN_FORWARD, [&](auto *plan, auto *exec, auto *diag) {
-        return attn_layer_forward(plan, &p.args, exec, diag);
-    });
-    if (!want_lse && !want_weights && !want_entropy)
-        return make.finish(y);
-    nb::list results;
-
-    for (const output *one : {&y, &lse, &weights, &entropy})
-        if (one->array.is_valid())
-            results.append(make.finish(*one));
-    return nb::tuple(results);
-}
-
-/* Gradients by name, of every array that is given. */
-nb::dict multi_head_backward(nb::handle dy, const nb::dict &arrays,
-                             int64_t heads, int64_t heads_kv, nb::handle rope,
-                             bool qk_norm, double norm_eps,
-                             nb::handle keywords, nb::handle dlse)
-{
-    layer_problem p(arrays, heads, heads_kv, rope, qk_norm, norm_eps,
-                    keywords);
-    const maker make(arrays["x"]);
-    input in_dy, in_dlse;
-    output made[n_layer_fields + 3];
-    attn_args &inner = p.args.attention;
-    const struct {
-        const char *name;
-        const attn_input *model;
-        attn_tensor *field;
-        bool small;
-    } inner_fields[3] = {
-        {"dbias", &inner.bias, &inner.dbias, false},
-        {"dsinks", &inner.sinks, &inner.dsinks, true},
-        {"dslopes", &inner.alibi_slopes, &inner.dslopes, true}};
-
-    take("dy", dy, &in_dy);
-    if (in_dy.view.rank != p.rank)
-        fail(ATTN_E_SHAPE, "dy", "has %d axes, but x has %d",
-             static_cast<int>(in_dy.view.rank), static_cast<int>(p.rank));
-    p.args.d_y = in_dy.view;
-    widen(&p.args.d_y, 3);
-    if (!dlse.is_none()) {
-        take("dlse", dlse, &in_dlse);
-        if (in_dlse.view.rank != p.rank)
-            fail(ATTN_E_SHAPE, "dlse", "has %d axes, must have %d",
-                 static_cast<int>(in_dlse.view.rank),
-                 static_cast<int>(p.rank));
-        inner.dlse = in_dlse.view;
-        widen(&inner.dlse, 3);
-    }
-    for (int i = 0; i < n_layer_fields; i++) {
-        const layer_field &field = layer_fields[i];
-
-        if (!field.gradient || p.in[i].view.dtype == ATTN_NONE)
-            continue;
-        make_gradient(make, p.in[i].view, false, &made[i]);
-        p.args.*field.slot = made[i].view;
-        if (i < 2)
-            widen(&(p.args.*field.slot), 3);
-    }
-    for (int i = 0; i < 3; i++) {
-        if (inner_fields[i].model->dtype == ATTN_NONE)
-            continue;
-        make_gradient(make, *inner_fields[i].model, inner_fields[i].small,
-                      &made[n_layer_fields + i]);
-        *inner_fields[i].field = made[n_layer_fields + i].view;
-    }
-    run_layer(p, ATTN_BACKWARD, [&](auto *plan, auto *exec, auto *diag) {
-        return attn_layer_backward(plan, &p.args, exec, diag);
-    });
-    nb::dict gradients;
-
-    for (int i = 0; i < n_layer_fields; i++)
-        if (made[i].array.is_valid())
-            gradients[layer_fields[i].gradient] = make.finish(made[i]);
-    for (int i = 0; i < 3; i++)
-        if (made[n_layer_fields + i].array.is_valid())
-            gradients[inner_fields[i].name] =
-                make.finish(made[n_layer_fields + i]);
-    return gradients;
 }
 
 /* --------------------------------------------------------------- machine */
