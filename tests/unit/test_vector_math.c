@@ -173,8 +173,9 @@ static void check_batch(const vector_math *m, const claim *c, finding *found,
             found->worst = error;
             found->where = element(m->bits, x, i);
         }
-        if (c->flushes)
-            assert_true(got <= found->before); /* exp never turns back */
+        if (c->flushes && !(got <= found->before)) /* exp never turns back */
+            fail_msg("%s of %s rises at %a", c->name, m->name,
+                     element(m->bits, x, i));
         found->before = got;
     }
 }
@@ -332,8 +333,7 @@ UNIT(exp_of_positive_numbers)
             for (int i = 0; i < 16; i++) {
                 const double want = exp((double)x[i]);
 
-                assert_true(fabs((double)y[i] - want) <=
-                            1.1 * ulp_of(32, want));
+                assert_true(fabs((double)y[i] - want) <= ulp_of(32, want));
             }
         }
     }

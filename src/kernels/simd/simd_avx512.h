@@ -132,26 +132,26 @@ static inline void v_mask_store(REAL_INT *p, VM mask)
 #endif
 }
 
-/* 1.5 * 2^52 (2^23): adding it rounds to an integer. Of use below 2^51 (2^22);
- * two instructions where a rounding one counts as two and needs a product. */
+/* 1.5 * 2^52 (2^23) and the bias of exponents: a sum with it is rounded to an
+ * integer, whose low bits are an exponent. Of use below 2^51 (2^22). */
 #if REAL_BITS == 64
-#define ROUNDER 0x1.8p52
+#define ROUNDER (0x1.8p52 + 1023)
+#define MANTISSA_BITS 52
 #else
-#define ROUNDER 0x1.8p23f
+#define ROUNDER (0x1.8p23f + 127)
+#define MANTISSA_BITS 23
 #endif
 
-/* p * 2^n, n given as n + ROUNDER. */
-static inline V v_scale(V p, V shifted)
+/* 2^n, where that is a normal number, n given as n + ROUNDER. */
+static inline V v_power_of_2(V n)
 {
-    return OP(scalef)(p, shifted - v_set1(ROUNDER));
+    return (V)((VI)n << MANTISSA_BITS);
 }
 
-/* The same, 0 where `zero` is set; x, of which n is the integer, is NaN only
- * if p is. */
-static inline V v_scale_unless(VM zero, V p, V shifted, V x)
+/* a * b + c; 0 where `zero` is set, whatever they are. */
+static inline V v_fma_unless(VM zero, V a, V b, V c)
 {
-    (void)x;
-    return OP_ZERO(scalef)((VM)~zero, p, shifted - v_set1(ROUNDER));
+    return OP_ZERO(fmadd)((VM)~zero, a, b, c);
 }
 
 /* The larger; b where either is NaN, as the instruction has it. */
