@@ -162,6 +162,19 @@ static double *take_gradients(const attn__binding *b, const attn_answer *a,
     return all;
 }
 
+/* o is where it was the last time, or the first result with its shape. */
+static void find_o(attn__binding *b, attn__question *q, const attn_answer *a,
+                   attn__arena *arena)
+{
+    if (b->o_at < a->n_results)
+        q->answer = take_o(b, &a->results[b->o_at], &q->n, arena);
+    for (int32_t x = 0; !q->answer && x < a->n_results; x++) {
+        q->answer = take_o(b, &a->results[x], &q->n, arena);
+        if (q->answer)
+            b->o_at = x;
+    }
+}
+
 static void take(attn__binding *b, attn__question *q, const attn_answer *a,
                  attn__arena *arena)
 {
@@ -181,11 +194,12 @@ static void take(attn__binding *b, attn__question *q, const attn_answer *a,
             q->answer = take_y(b, &a->results[0], q, width, arena);
         q->n_answer = n->batch * n->len_q * width;
     } else {
-        if (a->n_results > 0)
-            q->answer = take_o(b, &a->results[0], n, arena);
+        find_o(b, q, a, arena);
         q->n_answer = attn__count_o(n);
     }
-    for (int32_t x = 1; x < a->n_results; x++) {
+    for (int32_t x = 0; x < a->n_results; x++) {
+        if (x == b->o_at)
+            continue;
         if (!q->weights)
             q->weights = by_rows(b, &a->results[x], n, n->len_k, arena);
         if (!q->lse && !q->weights)

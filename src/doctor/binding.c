@@ -184,6 +184,22 @@ static bool contains(const char *text, const char *word)
     return strstr(low, word) != NULL;
 }
 
+bool attn__speaks_of(const attn_subject *subject, const char *what)
+{
+    const char *words = subject->words ? subject->words : "";
+    const size_t n = strlen(what);
+
+    for (; *words; words++) {
+        size_t same = 0;
+
+        while (same < n && tolower((unsigned char)words[same]) == what[same])
+            same++;
+        if (same == n)
+            return true;
+    }
+    return false;
+}
+
 attn_kind attn__guess_kind(const attn_subject *subject)
 {
     const char *colon = strrchr(subject->name, ':');

@@ -65,6 +65,7 @@ typedef struct attn__binding {
     bool one_length;   /* one number for all of the batch */
     bool appends;      /* new rows of k and v are given beside the caches */
     bool by_position;  /* the last key's index instead of their number */
+    int32_t o_at;      /* which of its results is o */
     int64_t calls, longest; /* see the question's number and longest */
     double seconds; /* spent in calls */
 } attn__binding;
@@ -76,6 +77,8 @@ void attn__bind(attn__binding *binding, const attn_subject *subject,
                 attn_kind kind);
 /* Index of the first parameter with the role, or -1. */
 int attn__parameter_of(const attn__binding *binding, attn__role role);
+/* Does the subject's documentation speak of a batch, or of heads? */
+bool attn__speaks_of(const attn_subject *subject, const char *what);
 /* The kind that the parameters and the name suggest. */
 attn_kind attn__guess_kind(const attn_subject *subject);
 

@@ -182,6 +182,7 @@ static attn__question *compose(attn__interview *in, const char *title,
 
     if (in->n >= ATTN__MAX_QUESTIONS)
         return NULL;
+    asked |= in->always;
     if (in->decode)
         asked |= ASK_LENGTHS;
     *q = (attn__question){
@@ -214,7 +215,7 @@ attn__question *attn__compose(attn__interview *in, const char *title,
     const int64_t shape[4] = {keys_only ? sizes.batch : 1, 1,
                               keys_only ? 1 : sizes.len_q, sizes.len_k};
 
-    if (q && asked & ASK_MASK)
+    if (q && q->asked & ASK_MASK)
         add_mask(in, q, shape);
     if (q && q->d_o && !in->arena->failed)
         add_forward(in, q);

@@ -91,17 +91,26 @@ static bool is_explained(trial *t, attn__tier tier, int most, bool likely)
     return t->attempt->state == STATE_NAMED;
 }
 
-/* The questions without options, under any meaning. */
+/* The questions without options and groups, under any meaning. */
 static bool is_plain_right(trial *t, attn__tier tier)
 {
     attn__evidence e = attn__evidence_of(t->exam, t->attempt);
-    const attn__question *q = e.questions;
+    const uint32_t beyond = ((ASK_GROUPS - 1) | ASK_GROUPS) &
+                            ~t->attempt->interview->always;
 
     e.tier = tier;
-    while (e.n > 0 && q[e.n - 1].asked & (ASK_GROUPS - 1))
-        e.n--; /* they come first, after sorting */
-    for (int x = 0; x < t->n && e.n > 0; x++) {
-        if (attn__score_right(&e, &t->meanings[x]).failed == 0)
+    for (int x = 0; x < t->n; x++) {
+        bool right = true, any = false;
+
+        for (int64_t y = 0; y < t->attempt->interview->n && right; y++) {
+            e.questions = &t->attempt->interview->questions[y];
+            e.n = 1;
+            if (e.questions->asked & beyond)
+                continue;
+            any = true;
+            right = attn__score_right(&e, &t->meanings[x]).failed == 0;
+        }
+        if (right && any)
             return true;
     }
     return false;

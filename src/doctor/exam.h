@@ -24,7 +24,8 @@ typedef struct attn__attempt {
     attn__meaning meaning;
     attn__explanation explanation;
     attn__tier tier;
-    bool plain_right;     /* without options it is right */
+    bool hinted;          /* its documentation speaks of such axes */
+    bool plain_right;     /* without options and groups it is right */
     bool by_memory;       /* named: it keeps state */
     bool has_band;        /* a window that is always there, read out */
     int64_t band[2];

@@ -148,8 +148,8 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
                    m->scale);
     if (takes & ASK_CAUSAL || m->always != ATTN_CAUSAL_NONE)
         attn__add_fact(r, "causal", "%s%s",
-                       causal_word(takes & ASK_CAUSAL ? m->corner : m->always),
-                       takes & ASK_CAUSAL ? ", where asked" : ", always");
+                       causal_word(m->always ? m->always : m->corner),
+                       m->always ? ", always" : ", where asked");
     if (m->has_table)
         attn__add_fact(r, "alibi", "%s",
                        m->table ? "slopes as the paper's code has them"
@@ -209,6 +209,30 @@ static void report_silent(attn__exam *exam, const attn__attempt *a)
                                      : "no call was answered");
 }
 
+static attn__tier input_tier(const attn__exam *exam)
+{
+    return exam->options.dtype == ATTN_F64   ? TIER_F64
+           : exam->options.dtype == ATTN_F32 ? TIER_F32
+                                             : TIER_F16;
+}
+
+/* Right, but not to the accuracy of its inputs. */
+static void report_accuracy(attn__exam *exam, attn__attempt *a)
+{
+    attn_report *r = exam->report;
+    const char *evidence;
+
+    if (exam->subject->call && attn__finds_eps(exam, a, &evidence))
+        attn__add_limit(r, "softmax-extra-mass", "")->evidence = evidence;
+    else
+        attn__add_limit(r, "dtype-downgraded", "")->evidence =
+            attn__arena_text(&r->arena,
+                             "right to %s accuracy only, on %s inputs",
+                             a->tier == TIER_F32 ? "float32" : "16-bit",
+                             exam->options.dtype == ATTN_F64 ? "float64"
+                                                             : "float32");
+}
+
 void attn__report_answers(attn__exam *exam, attn__attempt *a)
 {
     attn_report *r = exam->report;
@@ -219,10 +243,8 @@ void attn__report_answers(attn__exam *exam, attn__attempt *a)
         report_unexplained(exam, a);
     else
         attn__answered(r);
-    if (a->state == STATE_RIGHT && a->tier == TIER_F32 &&
-        exam->options.dtype == ATTN_F64)
-        attn__add_limit(r, "dtype-downgraded", "")->evidence =
-            "right to float32 accuracy only, on float64 inputs";
+    if (a->state == STATE_RIGHT && a->tier > input_tier(exam))
+        report_accuracy(exam, a);
     report_facts(exam, a);
 }
 

@@ -54,6 +54,24 @@ static attn__question *again(attn__attempt *a, const attn__question *q,
 
 /* ------------------------------------------------------------- behaviour */
 
+/* The richest question that was answered, by options and sizes. */
+static const attn__question *richest(const attn__attempt *a)
+{
+    const attn__question *best = NULL;
+    int most = -1;
+
+    for (int64_t x = 0; x < a->interview->n; x++) {
+        const attn__question *q = &a->interview->questions[x];
+        const int bits = __builtin_popcount(q->asked);
+
+        if (bits > most && q->asked & ASK_CROSS) {
+            most = bits;
+            best = q;
+        }
+    }
+    return best ? best : &a->interview->questions[0];
+}
+
 /* Three calls: A, B of the same shape, A again. */
 static bool asked_twice(attn__attempt *a, attn__question *calls[3])
 {
@@ -99,6 +117,35 @@ attn__conduct attn__observe(attn__attempt *a)
         return CONDUCT_FINE;
     next = again(a, &a->interview->questions[0], VIEW_PLAIN);
     return next && same(next, calls[2]) ? CONDUCT_REMEMBERS : CONDUCT_RANDOM;
+}
+
+/* ---------------------------------------------------------------- ignored */
+
+unsigned attn__ignored_inputs(attn__attempt *a)
+{
+    attn__interview *in = a->interview;
+    const attn__question *q = richest(a);
+    const attn__question *base = again(a, q, VIEW_PLAIN);
+    const attn__question *other =
+        attn__compose(in, "other data", q->n, q->asked & (ASK_GROUPS - 1));
+    unsigned ignored = 0;
+
+    if (!base || !other || in->layer || in->backward)
+        return 0;
+    for (unsigned bit = 1; bit <= 4; bit *= 2) {
+        attn__question mixed = *q;
+        const attn__question *call;
+
+        if (bit == 1)
+            mixed.q = other->q;
+        else if (bit == 2)
+            mixed.k = other->k;
+        else
+            mixed.v = other->v;
+        call = again(a, &mixed, VIEW_PLAIN);
+        ignored |= call && same(call, base) ? bit : 0;
+    }
+    return ignored;
 }
 
 /* -------------------------------------------------------------- precision */
@@ -282,24 +329,6 @@ static bool close_to(const attn__question *x, const attn__question *y,
     return true;
 }
 
-/* The richest question that was answered, by options and sizes. */
-static const attn__question *richest(const attn__attempt *a)
-{
-    const attn__question *best = NULL;
-    int most = -1;
-
-    for (int64_t x = 0; x < a->interview->n; x++) {
-        const attn__question *q = &a->interview->questions[x];
-        const int bits = __builtin_popcount(q->asked);
-
-        if (bits > most && q->asked & ASK_CROSS) {
-            most = bits;
-            best = q;
-        }
-    }
-    return best ? best : &a->interview->questions[0];
-}
-
 void attn__check_views(attn__exam *exam, attn__attempt *a)
 {
     static const struct {
@@ -312,12 +341,10 @@ void attn__check_views(attn__exam *exam, attn__attempt *a)
     };
 
     for (size_t x = 0; x < sizeof views / sizeof views[0]; x++) {
-        const attn__question *plain = &a->interview->questions[0];
+        const attn__question *plain = richest(a);
         const bool broadcast = views[x].view == VIEW_BROADCAST;
         const attn__question *base, *viewed;
 
-        if (broadcast)
-            plain = richest(a);
         base = broadcast ? attn__same_for_all(a->interview, plain) : plain;
         if (!base)
             continue;

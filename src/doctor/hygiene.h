@@ -16,6 +16,8 @@ typedef enum attn__conduct {
 
 attn__conduct attn__observe(attn__attempt *attempt);
 
+/* Which of q, k, v its answer does not depend on: bits 1, 2, 4. */
+unsigned attn__ignored_inputs(attn__attempt *attempt);
 /* Does it compute in 16 bits? A change of its inputs by less than such
  * rounding then mostly changes nothing. */
 bool attn__is_coarse(attn__attempt *attempt);

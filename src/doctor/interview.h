@@ -23,6 +23,7 @@ typedef struct attn__interview {
     bool backward;           /* questions carry d_o, */
     attn__work *work;        /* and o and lse under this meaning */
     attn__meaning meaning;
+    uint32_t always;         /* asked by every question: it must be given */
     bool strict;             /* something is expected of it */
     bool equal;              /* it runs with equal sizes only */
     bool varlen;             /* sequences are packed */

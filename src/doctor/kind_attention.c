@@ -15,6 +15,13 @@ static bool is_packed(attn__layout layout)
     return attn__layout_facts_of(layout)->packed;
 }
 
+static int rank_of(const attn__attempt *a)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(a->binding.layout);
+
+    return f->batch + f->heads;
+}
+
 /* ---------------------------------------------------------- one layout */
 
 static bool has_role(const attn__binding *b, attn__role role)
@@ -45,25 +52,66 @@ static void learn_window(attn__interview *in)
     in->n = n;
 }
 
+static void set_mask_form(attn__binding *b, int form)
+{
+    b->mask_batched = form == 1;
+    b->mask_full = form == 2;
+}
+
+/* How many axes masks have. */
 static void learn_mask(attn__interview *in)
 {
-    attn__binding *b = in->binding;
     const int64_t n = in->n;
     const attn__sizes sizes = attn__sizes_general(in);
     const int64_t shape[4] = {sizes.batch, 1, sizes.len_q, sizes.len_k};
 
-    if (!has_role(b, ROLE_MASK))
+    if (!has_role(in->binding, ROLE_MASK))
         return;
     for (int form = 0; form < 3; form++) {
         attn__question *q = attn__compose_mask(in, "mask", sizes, ASK_MASK,
                                                shape);
 
-        b->mask_batched = form == 1;
-        b->mask_full = form == 2;
+        set_mask_form(in->binding, form);
         if (q && attn__put(in, q))
             break;
     }
     in->n = n;
+}
+
+/* The first answer; where a mask must be given, in the form that it takes. */
+static bool make_contact(attn__interview *in)
+{
+    const int forms = in->always & ASK_MASK ? 3 : 1;
+
+    for (int form = 0; form < forms && !in->lost; form++) {
+        set_mask_form(in->binding, form);
+        if (attn__first_contact(in))
+            return true;
+    }
+    return false;
+}
+
+/* Options without a default. */
+static uint32_t required_options(const attn__binding *b)
+{
+    static const struct {
+        attn__role role;
+        uint32_t bit;
+    } options[] = {
+        {ROLE_MASK, ASK_MASK},       {ROLE_KEY_MASK, ASK_MASK},
+        {ROLE_BIAS, ASK_BIAS},       {ROLE_WINDOW, ASK_WINDOW},
+        {ROLE_SLOPES, ASK_ALIBI},    {ROLE_SINKS, ASK_SINKS},
+        {ROLE_LENGTHS, ASK_LENGTHS}, {ROLE_OFFSET, ASK_OFFSET},
+    };
+    uint32_t bits = 0;
+
+    for (size_t x = 0; x < sizeof options / sizeof options[0]; x++) {
+        const int at = attn__parameter_of(b, options[x].role);
+
+        if (at >= 0 && !b->subject->parameters[at].optional)
+            bits |= options[x].bit;
+    }
+    return bits;
 }
 
 static void learn_band(attn__attempt *a)
@@ -160,10 +208,14 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     in->decode = exam->kind == ATTN_KIND_DECODE;
     in->varlen = way.varlen || is_packing(&a->binding);
     in->strict = !exam->expect.identify;
+    in->always = in->decode ? 0 : required_options(&a->binding);
     in->budget = exam->options.seconds;
     if (in->layer && !has_role(&a->binding, ROLE_HEADS) && in->heads == 0)
         in->heads = 1;
     in->possible = possible_sizes(a);
+    a->hinted = rank_of(a) == 2 && (attn__speaks_of(exam->subject, "batch") ||
+                                    attn__speaks_of(exam->subject, "head") ||
+                                    attn__speaks_of(exam->subject, "(b,"));
 }
 
 bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
@@ -176,7 +228,7 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
     if (!in)
         return false;
     prepare(exam, way, a);
-    if (!attn__first_contact(in)) {
+    if (!make_contact(in)) {
         a->refusal = in->refusal ? in->refusal : "";
         a->wrong_shape = in->wrong_shape;
         return true;
@@ -207,38 +259,49 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
 
 /* ------------------------------------------------------- which layout */
 
-static int rank_of(const attn__attempt *a)
+static int n_sizes(const attn__attempt *a)
 {
-    const attn__layout_facts *f = attn__layout_facts_of(a->binding.layout);
-
-    return f->batch + f->heads;
+    return __builtin_popcount(a->interview->sizes);
 }
 
 /* Has `a` been asked with as many axes, and as many different sizes, as `b`? */
 static bool is_as_rich(const attn__attempt *a, const attn__attempt *b)
 {
     return rank_of(a) >= rank_of(b) &&
-           __builtin_popcount(a->interview->sizes) >=
-               __builtin_popcount(b->interview->sizes);
+           n_sizes(a) >= n_sizes(b);
 }
 
-/* Does `a` do better than `b`? With as many faults, what came first stays. */
+/* What is known of it. An explanation that another layout would make needless
+ * is worth less than a layout in which plain questions are right. */
+static int level(const attn__attempt *a)
+{
+    switch (a->state) {
+    case STATE_RIGHT:
+        return 5;
+    case STATE_NAMED:
+        return is_suspect(a) ? 2 : 4;
+    case STATE_UNEXPLAINED:
+        return a->plain_right ? 3 : 1;
+    default:
+        return 0;
+    }
+}
+
+/* Does `a` do better than `b`? With as many faults, what came first stays.
+ * More sizes that differ, or more axes, are a reason to believe that an answer
+ * is what was meant: to beat it, `a` must have been asked as much. */
 static bool beats(const attn__attempt *a, const attn__attempt *b)
 {
-    const bool wider = rank_of(a) >= rank_of(b);
-
-    if (b->state == STATE_SILENT)
+    if (a->state == STATE_SILENT || b->state == STATE_SILENT)
         return a->state != STATE_SILENT;
-    if (a->state == STATE_NAMED && b->state == STATE_NAMED) {
-        if (is_suspect(a) != is_suspect(b))
-            return is_suspect(b) && a->explanation.n <= b->explanation.n;
-        return a->explanation.n < b->explanation.n && wider;
-    }
-    if (a->state <= b->state)
+    if (a->interview->equal != b->interview->equal)
+        return b->interview->equal &&
+               !(b->hinted && rank_of(a) < rank_of(b));
+    if (level(a) == 4 && level(b) == 4)
+        return a->explanation.n < b->explanation.n && is_as_rich(a, b);
+    if (level(a) <= level(b))
         return false;
-    if (b->state == STATE_UNEXPLAINED)
-        return wider || !b->plain_right;
-    return is_as_rich(a, b);
+    return level(b) == 1 ? n_sizes(a) >= n_sizes(b) : is_as_rich(a, b);
 }
 
 /* Is there any use in trying this way? */
@@ -283,7 +346,7 @@ static void explain_further(attn__exam *exam, attn__attempt *tried, int n)
         attn__attempt *a = &tried[x];
 
         if (a->state != STATE_UNEXPLAINED || a->conduct != CONDUCT_FINE ||
-            (best.state != STATE_UNEXPLAINED && is_as_rich(&best, a)))
+            (level(&best) > 3 && is_as_rich(&best, a)))
             continue;
         attn__judge_further(exam, a);
     }

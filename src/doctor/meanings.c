@@ -72,8 +72,10 @@ static void branch_causal(list *l, const attn__exam *exam,
     const bool open = !e->has_causal || e->plain_causal;
 
     if (!open && (takes || e->causal == ATTN_CAUSAL_NONE)) {
-        if (e->causal != ATTN_CAUSAL_NONE)
+        if (e->causal != ATTN_CAUSAL_NONE) {
             set_corner(&l->meanings[0], e->causal);
+            grow(l, 1, set_always, e->causal);
+        }
         return;
     }
     if (!open) {
@@ -85,11 +87,11 @@ static void branch_causal(list *l, const attn__exam *exam,
         branch(l, set_always, ATTN_CAUSAL_TOP_LEFT);
         return;
     }
-    if (!takes && e->identify) {
+    grow(l, 1, set_corner, ATTN_CAUSAL_TOP_LEFT);
+    if (e->identify || e->plain_causal) {
         grow(l, 1, set_always, ATTN_CAUSAL_TOP_LEFT);
         grow(l, 1, set_always, ATTN_CAUSAL_BOTTOM_RIGHT);
     }
-    grow(l, 1, set_corner, ATTN_CAUSAL_TOP_LEFT);
 }
 
 static void branch_window(list *l, const attn__exam *exam,
@@ -169,7 +171,7 @@ static void branch_band(list *l, const attn__exam *exam,
     const int n = l->n;
 
     if (!a->has_band || !exam->expect.identify ||
-        a->binding.takes & ASK_WINDOW || left < 0 ||
+        a->binding.takes & ASK_WINDOW || left < 1 ||
         (right != 0 && right != left))
         return;
     branch(l, set_always_left, (double)left);

@@ -217,7 +217,8 @@ static attn__pattern pattern_of_rows(attn__exam *exam, const attn__reading *r,
         double max = -INFINITY, joins;
 
         for (int64_t j = 0; j < keys; j++) {
-            if (!sees(r, &row, j) && p_at(r, &row, j) != 0)
+            if (sees(r, &row, j) != (p_at(r, &row, j) != 0) &&
+                !(sees(r, &row, j) && s_at(r, &row, j) < -600))
                 return PATTERN_NONE;
             if (!sees(r, &row, j))
                 continue;

@@ -49,16 +49,34 @@ static void *copied(attn__arena *arena, const void *x, int64_t n, size_t size)
     return y;
 }
 
-bool attn__read(attn__exam *exam, attn__attempt *a, attn__sizes sizes,
-                uint32_t asked, attn__reading *r)
+/* What `like` asks, and its scores where dimensions allow. */
+static void resemble(attn__question *q, const attn__question *like)
 {
-    attn__question *q = attn__compose_reading(a, sizes, asked, false);
+    attn__question copy = *like;
+
+    copy.n = q->n;
+    copy.asked = (like->asked & (ASK_GROUPS - 1)) | attn__sizes_asked(&q->n);
+    copy.v = q->v;
+    if (q->n.dim_qk != like->n.dim_qk) {
+        copy.q = q->q;
+        copy.k = q->k;
+    }
+    *q = copy;
+}
+
+bool attn__read(attn__exam *exam, attn__attempt *a, const attn__question *like,
+                attn__reading *r)
+{
+    attn__question *q = attn__compose_reading(a, like->n, 0, false);
     attn__work *w = &exam->work;
     attn__arena *arena = a->interview->arena;
     attn__model model;
     int64_t pairs;
 
-    if (!q || !attn__put_aside(a, q))
+    if (!q)
+        return false;
+    resemble(q, like);
+    if (!attn__put_aside(a, q))
         return false;
     pairs = attn__count_pairs(&q->n);
     attn__model_init(&model);

@@ -23,9 +23,10 @@ typedef struct attn__reading {
  * NULL. Scores are 0 with `flat`. */
 attn__question *attn__compose_reading(attn__attempt *attempt, attn__sizes sizes,
                                       uint32_t asked, bool flat);
-/* Put it and compare. False if it is refused. */
-bool attn__read(attn__exam *exam, attn__attempt *attempt, attn__sizes sizes,
-                uint32_t asked, attn__reading *reading);
+/* Put it as `like` has it, values apart, and compare. False if it is
+ * refused. */
+bool attn__read(attn__exam *exam, attn__attempt *attempt,
+                const attn__question *like, attn__reading *reading);
 
 /* What weights can show; NONE: nothing that is known. */
 typedef enum attn__pattern {

@@ -33,23 +33,24 @@ attn__question *attn__aside(attn__attempt *a, attn__sizes sizes,
 
 /* ----------------------------------------------------------------- shift */
 
-/* Add shift[i] to the scores of query i, by way of one channel: q gets it in
- * channel 0, k a 1 there. What stood there before is gone. */
+/* Add shift[i] to the scores of query i, by way of channel 0: both q and k get
+ * a root of it there. What stood there before is gone. */
 static void shift_rows(attn__question *q, attn__arena *arena, double scale,
                        double (*shift)(int64_t i, double by), double by)
 {
     const int64_t dim = q->n.dim_qk;
     double *qs = attn__arena_doubles(arena, attn__count_q(&q->n));
     double *ks = attn__arena_doubles(arena, attn__count_k(&q->n));
+    const double root = sqrt(fabs(by / scale));
 
     if (!qs || !ks)
         return;
     memcpy(qs, q->q, (size_t)attn__count_q(&q->n) * sizeof *qs);
     memcpy(ks, q->k, (size_t)attn__count_k(&q->n) * sizeof *ks);
     for (int64_t r = 0; r < attn__count_rows(&q->n); r++)
-        qs[r * dim] = shift(r % q->n.len_q, by) / scale;
+        qs[r * dim] = shift(r % q->n.len_q, by) / scale / root;
     for (int64_t r = 0; r < q->n.batch * q->n.heads_kv * q->n.len_k; r++)
-        ks[r * dim] = 1;
+        ks[r * dim] = root;
     q->q = qs;
     q->k = ks;
 }
@@ -171,7 +172,7 @@ static void part_scores(attn__question *q, attn__arena *arena, double scale,
         return;
     memcpy(ks, q->k, (size_t)attn__count_k(&q->n) * sizeof *ks);
     for (int64_t r = 0; r < q->n.batch * q->n.heads_kv * n; r++)
-        ks[r * dim] = visible[r % n] ? -1 : 1;
+        ks[r * dim] *= visible[r % n] ? -1 : 1;
     q->k = ks;
 }
 

@@ -181,14 +181,13 @@ static const attn__question *telling(attn__exam *exam, const attn__attempt *a)
     return longer && longer->n.len_k <= 70 ? longer : first;
 }
 
-/* Read the weights as that question has it; else plainly. */
+/* Read the weights as that question has it; else of the first one. */
 static bool read_wrong(attn__exam *exam, attn__attempt *a, attn__reading *r)
 {
     const attn__question *q = telling(exam, a);
-    const uint32_t options = ASK_GROUPS - 1;
 
-    return (q && attn__read(exam, a, q->n, q->asked & options, r)) ||
-           attn__read(exam, a, attn__sizes_general(a->interview), 0, r);
+    return (q && attn__read(exam, a, q, r)) ||
+           attn__read(exam, a, &a->interview->questions[0], r);
 }
 
 bool attn__find_pattern(attn__exam *exam, attn__attempt *a)
@@ -209,13 +208,28 @@ bool attn__find_pattern(attn__exam *exam, attn__attempt *a)
     return true;
 }
 
+/* An answer that does not look at all of its inputs. */
+static bool find_ignored(attn__exam *exam, attn__attempt *a)
+{
+    const unsigned ignored = attn__ignored_inputs(a);
+
+    if (ignored & 4)
+        attn__add_fault(exam->report, "v-is-k", "")->evidence =
+            "the answer does not depend on v";
+    else if (ignored == 3)
+        attn__add_fault(exam->report, "output-constant",
+                        "It depends on v alone")
+            ->evidence = "other q and other k give the same answer";
+    return (ignored & 4) || ignored == 3;
+}
+
 void attn__describe_structure(attn__exam *exam, attn__attempt *a)
 {
     attn_report *r = exam->report;
     attn__reading reading;
     const char *ignored;
 
-    if (attn__find_pattern(exam, a))
+    if (find_ignored(exam, a) || attn__find_pattern(exam, a))
         return;
     attn__add_fault(r, "unexplained", "");
     if (!read_wrong(exam, a, &reading))
@@ -224,4 +238,36 @@ void attn__describe_structure(attn__exam *exam, attn__attempt *a)
         attn__pattern_of(exam, a, &reading, &ignored) == PATTERN_RIGHT
             ? "the weights are right; it is the values, or a size"
             : describe_region(&reading);
+}
+
+/* ------------------------------------------------------------------- eps */
+
+bool attn__finds_eps(attn__exam *exam, attn__attempt *a, const char **evidence)
+{
+    double apart = 0, most = 0, spread = 0;
+    attn__reading r;
+
+    if (a->tier != TIER_F32 || exam->options.dtype != ATTN_F64 ||
+        !attn__read(exam, a, &a->interview->questions[a->interview->n / 2],
+                    &r))
+        return false;
+    ATTN__FOR_ROWS(r.work, row) {
+        double sum = 0, low = INFINITY, high = 0;
+
+        for (int64_t j = 0; j < r.work->n.len_k; j++) {
+            const int64_t x = row.index * r.work->n.len_k + j;
+
+            sum += r.p[x];
+            if (r.right[x] < 1e-4)
+                continue;
+            low = fmin(low, r.p[x] / r.right[x]);
+            high = fmax(high, r.p[x] / r.right[x]);
+        }
+        apart = fmax(apart, fabs(1 - sum));
+        most = fmax(most, sum - 1);
+        spread = fmax(spread, high - low);
+    }
+    *evidence = attn__arena_text(&exam->report->arena,
+                                 "rows sum to 1 less up to %.2g", apart);
+    return most < 1e-14 && spread < 1e-2 * apart;
 }

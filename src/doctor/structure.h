@@ -23,6 +23,10 @@ bool attn__read_slopes(attn__attempt *attempt);
 bool attn__find_pattern(attn__exam *exam, attn__attempt *attempt);
 /* The same, or "unexplained" with a description. */
 void attn__describe_structure(attn__exam *exam, attn__attempt *attempt);
+/* Is it right but for something very small that joins every row's sum, as an
+ * eps does? */
+bool attn__finds_eps(attn__exam *exam, attn__attempt *attempt,
+                     const char **evidence);
 /* A fault by what holds among the gradients of a question. */
 void attn__describe_gradients(attn__exam *exam, const attn__attempt *attempt,
                               const attn__question *question);

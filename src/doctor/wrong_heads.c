@@ -42,6 +42,27 @@ void attn__map_reversed(attn__work *w, double param)
         w->kv_head[h] = w->n.heads_kv - 1 - w->kv_head[h];
 }
 
+/* For one of K and V alone, param 0: h mod H_kv, 1: KV head 0. */
+static void with_other_map(attn__work *w, double param, attn__step *right)
+{
+    if (param > 0)
+        attn__map_first(w, 0);
+    else
+        attn__map_modulo(w, 0);
+    right(w, 0);
+    attn__right_map(w, 0);
+}
+
+void attn__output_map(attn__work *w, double param)
+{
+    with_other_map(w, param, attn__right_output);
+}
+
+void attn__dot_map(attn__work *w, double param)
+{
+    with_other_map(w, param, attn__right_dot);
+}
+
 /* ------------------------------------------------------- cutting heads */
 
 /* q, k, v packed, of a layer or of a question that has them apart. */

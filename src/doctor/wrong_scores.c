@@ -126,29 +126,44 @@ void attn__dot_reshaped_key(attn__work *w, double param)
     }
 }
 
-/* k.T with every axis reversed, which fits only where all axes are as long:
- * s[b,h,i,j] = sum_c q[b,h,i,c] k[j,c,h,b], or without b if there is none. */
+/* Element `at` of k.T, all axes reversed, in its own order: (D, Lk, H, B). */
+static double reversed_key(const attn__work *w, int64_t at)
+{
+    const int64_t b = at % w->n.batch, h = at / w->n.batch % w->n.heads_kv;
+    const int64_t rest = at / w->n.batch / w->n.heads_kv;
+    const int64_t j = rest % w->n.len_k, c = rest / w->n.len_k;
+
+    return w->k[((b * w->n.heads_kv + h) * w->n.len_k + j) * w->n.dim_qk + c];
+}
+
+/* Can k.T take the place of a transpose as it is? */
+static bool reverses_silently(const attn__work *w)
+{
+    const int64_t d = w->n.dim_qk;
+
+    return is_square(w) && w->n.len_k == d && w->n.heads_kv == d &&
+           (w->n.batch == d || w->n.batch == 1);
+}
+
+/* s[b,h,i,j] = sum_c q[b,h,i,c] k.T[b,h,c,j]: param 0, as k.T is, where that
+ * fits; 1, reshaped. Without a batch both are the same but for the heads. */
 void attn__dot_reversed_key(attn__work *w, double param)
 {
-    const int64_t n = w->n.len_k, d = w->n.dim_qk, h = w->n.heads_kv;
-    const bool fits = is_square(w) && n == d && h == d &&
-                      (w->n.batch == d || w->n.batch == 1);
+    const int64_t n = w->n.len_k, d = w->n.dim_qk;
 
-    if (!fits) {
+    if (param == 0 && !reverses_silently(w)) {
         attn__right_dot(w, param);
         return;
     }
     ATTN__FOR_ROWS(w, row) {
         const double *q = attn__query(w, &row);
+        const int64_t head = row.b * w->n.heads_kv + w->kv_head[row.h];
 
         for (int64_t j = 0; j < n; j++) {
             row.s[j] = 0;
-            for (int64_t c = 0; c < d; c++) {
-                const int64_t at = w->n.batch == 1
-                                       ? (j * n + c) * d + row.h
-                                       : ((j * h + c) * n + row.h) * d + row.b;
-                row.s[j] += w->scale * q[c] * w->k[at];
-            }
+            for (int64_t c = 0; c < d; c++)
+                row.s[j] += w->scale * q[c] *
+                            reversed_key(w, (head * d + c) * n + j);
         }
     }
 }
@@ -206,6 +221,20 @@ void attn__cap_before_scale(attn__work *w, double param)
             w->scale * w->softcap * tanh(w->s[x] / w->scale / w->softcap);
 }
 
+/* Another cap than the one that is asked for. */
+void attn__cap_constant(attn__work *w, double param)
+{
+    FOR_CAPPED(w, x)
+        w->s[x] = param * tanh(w->s[x] / param);
+}
+
+void attn__cap_twice(attn__work *w, double param)
+{
+    (void)param;
+    attn__cap(w);
+    attn__cap(w);
+}
+
 /* Bias inside the cap. BIAS will add it again, so it is taken off here. */
 void attn__cap_bias(attn__work *w, double param)
 {
@@ -238,6 +267,57 @@ void attn__bias_scaled(attn__work *w, double param)
         for (int64_t j = 0; j < w->n.len_k; j++)
             row.s[j] += w->scale *
                 a->bias[attn__at(a->bias_shape, row.b, row.h, row.i, j)];
+    }
+}
+
+/* + param bias. */
+void attn__bias_times(attn__work *w, double param)
+{
+    const attn__question *a = w->given;
+
+    if (!a->bias)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] += param *
+                a->bias[attn__at(a->bias_shape, row.b, row.h, row.i, j)];
+    }
+}
+
+/* Which pair's bias the pair (i, j) of a row gets; form: see below. */
+static int64_t bias_place(const attn__work *w, const attn__pairs *row,
+                          int64_t j, int form)
+{
+    const attn__question *a = w->given;
+    const int64_t n = w->n.len_q, m = w->n.len_k;
+    int64_t h = row->h, i = row->i;
+
+    if (form == 0 && n == m) {
+        i = j;
+        j = row->i;
+    }
+    if (form == 1 || form == 2)
+        j = (j + (form == 1 ? m - 1 : 1)) % m;
+    if (form == 3 || form == 4)
+        i = (i + (form == 3 ? n - 1 : 1)) % n;
+    if (form == 5 || form == 7)
+        j = m - 1 - j;
+    if (form == 6 || form == 7)
+        i = n - 1 - i;
+    if (form == 8 || form == 9)
+        h = form == 8 ? 0 : w->n.heads_q - 1 - h;
+    return attn__at(a->bias_shape, row->b, h, i, j);
+}
+
+/* The bias of another pair. param: 0 transposed, 1 2 rolled along the keys,
+ * 3 4 along the queries, 5 6 7 reversed, 8 head 0, 9 heads reversed. */
+void attn__bias_moved(attn__work *w, double param)
+{
+    if (!w->given->bias)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++)
+            row.s[j] += w->given->bias[bias_place(w, &row, j, (int)param)];
     }
 }
 

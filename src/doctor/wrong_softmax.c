@@ -246,6 +246,35 @@ void attn__mass_sink_unshifted(attn__work *w, double param)
     }
 }
 
+void attn__mass_sink_negative(attn__work *w, double param)
+{
+    (void)param;
+    ATTN__FOR_ROWS(w, row)
+        w->mass[row.index] = w->sinks ? -w->sinks[row.h] : -INFINITY;
+}
+
+/* param 1: the sink of the next head, 0: of head 0. */
+void attn__mass_sink_next(attn__work *w, double param)
+{
+    ATTN__FOR_ROWS(w, row) {
+        const int64_t h = param > 0 ? (row.h + 1) % w->n.heads_q : 0;
+
+        w->mass[row.index] = w->sinks ? w->sinks[h] : -INFINITY;
+    }
+}
+
+/* sum exp(s - max) + sink. A sum below 0 makes no claim. */
+void attn__mass_sink_log(attn__work *w, double param)
+{
+    attn__right_mass(w, param);
+    ATTN__FOR_ROWS(w, row) {
+        const double sink = w->mass[row.index];
+
+        if (sink != -INFINITY)
+            w->mass[row.index] = row_max(w, &row) + log(sink);
+    }
+}
+
 /* Every tile of param keys adds the sink. */
 void attn__mass_sink_per_tile(attn__work *w, double param)
 {
@@ -396,6 +425,27 @@ void attn__online_local(attn__work *w, double param)
 }
 
 /* --------------------------------------------------------------- weights */
+
+/* The weight of the sink goes to the first value (param 0), to the last one
+ * (1), or to all by their own (2). */
+void attn__output_sink(attn__work *w, double param)
+{
+    const int64_t n = w->n.len_k;
+
+    ATTN__FOR_ROWS(w, row) {
+        double left = 1;
+
+        for (int64_t j = 0; j < n; j++)
+            left -= row.p[j];
+        if (!w->sinks)
+            break;
+        if (param < 2)
+            row.p[param > 0 ? n - 1 : 0] += left;
+        for (int64_t j = 0; param == 2 && j < n; j++)
+            row.p[j] /= 1 - left;
+    }
+    attn__right_output(w, 0);
+}
 
 /* o aggregated over queries: p transposed. */
 void attn__weigh_transposed(attn__work *w, double param)

@@ -231,9 +231,8 @@ class Reader:
         dense = np.cumprod([1] + shape[:0:-1])[::-1] if rank else []
         if list(dense) == stride and base.size == int(np.prod(shape)):
             return base.reshape(shape), base
-        view = np.lib.stride_tricks.as_strided(
-            base, shape, [s * kind.itemsize for s in stride])
-        return view, base
+        strides = [s * kind.itemsize for s in stride]
+        return np.ndarray(shape, kind, base, 0, strides), base
 
     def value(self):
         kind = self.take("B")
