@@ -108,6 +108,7 @@ attn_status attn_array_convert(attn_array *array, attn_dtype dtype,
                   array->dtype == ATTN_NONE ? "text"
                                             : attn_dtype_name(array->dtype),
                   attn_dtype_name(dtype));
+    /* Into new memory: on failure the array is what it was. */
     data = attn__realloc_array(NULL, (size_t)array->count,
                                attn_dtype_size(dtype));
     ATTN__REQUIRE(data, diag, ATTN_E_NOMEM,

@@ -48,6 +48,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= size && strcmp(text + n - size, end) == 0;
 }
 
+/* By the first bytes, which do not lie; .safetensors has none of its own and
+ * goes by its name. */
 static bool is_ours(const attn__reader *reader, const uint8_t *head, size_t n,
                     const char *path)
 {
@@ -130,6 +132,8 @@ const attn_entry *attn_file_entry(const attn_file *file, int64_t index)
     return index >= 0 && index < file->n ? &file->entries[index] : NULL;
 }
 
+/* A name as it stands wins over one in other letters: "Q" finds "q", but not
+ * where there is a "Q" too. */
 int64_t attn_file_find(const attn_file *file, const char *name)
 {
     for (int64_t i = 0; i < file->n; i++)

@@ -274,6 +274,7 @@ static attn_status describe_member(npz *state, int64_t index,
         status != ATTN_E_LIMIT)
         return status;
     attn__npy_entry(&header, status, entry);
+    /* The entry is called without .npy; its member keeps the name. */
     name[strlen(name) - 4] = '\0';
     status = attn__entry_name(entry, name, header.type.format, diag);
     name[strlen(name)] = '.';
@@ -336,7 +337,7 @@ static attn_status load_npz(attn_file *file, int64_t index, attn_array *array,
     ATTN__REQUIRE(is_npy(state->directory.members[index].name), diag,
                   ATTN_E_UNSUPPORTED, file->entries[index].name,
                   "is not a .npy member");
-    state->status = ATTN_OK;
+    state->status = ATTN_OK; /* of an earlier load that failed */
     ATTN__TRY(open_member(state, index, file->entries[index].name, &s, diag));
     status = attn__npy_read_header(&s.base, &header, diag);
     if (status == ATTN_OK)

@@ -79,6 +79,7 @@ static attn_status parse_shape(attn__json *json, tensor *t)
         int64_t size;
 
         ATTN__TRY(attn__json_count(json, &size));
+        /* More axes than we read make one entry unreadable, not the file. */
         if (t->rank < ATTN_ARRAY_MAX_RANK)
             t->shape[t->rank] = size;
         t->rank++;

@@ -49,6 +49,7 @@ attn_status attn__source_read(const attn__source *source, int64_t offset,
 {
     char *at = data;
 
+    /* A read may bring less than was asked for, and be interrupted. */
     while (n > 0) {
         const ssize_t got = pread(source->fd, at, n, (off_t)offset);
 

@@ -62,11 +62,14 @@ attn_status attn_plan_init(attn_plan *plan, const attn_desc *desc,
     body.mark = ATTN__PLAN_MARK;
     body.desc = *desc;
     ATTN__TRY(attn__plan_choose(&body, diag));
+    /* What cannot be counted is refused here, not in the middle of a run. */
     for (int pass = ATTN_FORWARD; pass <= ATTN_WEIGHTS; pass++)
         ATTN__REQUIRE(attn__workspace_of(&body, (attn_pass)pass, 1, &unused),
                       diag, ATTN_E_OVERFLOW, "dim_qk",
                       "the workspace for dim_qk = %lld, dim_v = %lld overflows",
                       (long long)desc->dim_qk, (long long)desc->dim_v);
+    /* All bytes, and only on success: plans can be compared, copied and kept,
+     * and a failed call leaves the old one. */
     memset(plan, 0, sizeof *plan);
     memcpy(plan, &body, sizeof body);
     return attn__ok(diag);
@@ -76,7 +79,7 @@ attn_status attn__plan_open(const attn_plan *plan, attn__plan *body,
                             attn_diag *diag)
 {
     ATTN__REQUIRE(plan, diag, ATTN_E_ARG, "plan", "must not be NULL");
-    memcpy(body, plan, sizeof *body);
+    memcpy(body, plan, sizeof *body); /* a plan's storage may be any bytes */
     ATTN__REQUIRE(body->mark == ATTN__PLAN_MARK, diag, ATTN_E_ARG, "plan",
                   "was not made by attn_plan_init of this version");
     return ATTN_OK;

@@ -48,6 +48,7 @@ static attn_status validate_types(const attn_desc *d, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* Enums come from outside and may hold any number. */
 static attn_status validate_choices(const attn_desc *d, attn_diag *diag)
 {
     ATTN__REQUIRE((unsigned)d->causal <= ATTN_CAUSAL_BOTTOM_RIGHT, diag,
@@ -112,6 +113,7 @@ static attn_status validate_products(const attn_desc *d, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* Combinations that have no meaning (yet); each presence alone is legal. */
 static attn_status validate_inputs(const attn_desc *d, attn_diag *diag)
 {
     const bool varlen = d->inputs & ATTN_WITH_VARLEN;
@@ -145,6 +147,8 @@ static attn_status validate_window(const char *name, int64_t window,
     return ATTN_OK;
 }
 
+/* Scales of 0, below 0 and infinite are the formula's own business; NaN is
+ * nobody's wish. */
 static attn_status validate_numbers(const attn_desc *d, attn_diag *diag)
 {
     ATTN__REQUIRE(!isnan(d->scale), diag, ATTN_E_ARG, "scale",

@@ -21,6 +21,8 @@ static void add(text *t, const char *format, ...)
     va_list args;
     int n;
 
+    /* Like snprintf: what did not fit is counted, so that a caller can ask for
+     * the size first. */
     va_start(args, format);
     n = vsnprintf(t->used < t->size ? t->at + t->used : NULL,
                   t->used < t->size ? t->size - t->used : 0, format, args);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How much memory a run needs: a shared part (per-row sums of backward, states
- * of a decode) and a
- * slot per thread, counted by the same functions that kernels divide it with.
- */
+ * of a decode) and a slot per thread, counted by the same functions that
+ * kernels divide it with. Strides are not known yet, so copies of K and V are
+ * counted for whoever may need them. */
 #include "core/diag.h"
 #include "plan/plan.h"
 
@@ -20,7 +20,7 @@ static bool forward_bytes(const attn__plan *plan, attn__pass pass,
     attn__arena arena = {NULL, 0, false};
     attn__slot unused;
 
-    memset(&unused, 0, sizeof unused);
+    memset(&unused, 0, sizeof unused); /* no base: the arena only counts */
     (pass == ATTN__PASS_decode ? attn__decode_slot : attn__forward_slot)(
         &arena, &unused, tile_of(plan, pass), (size_t)plan->macro_rows,
         (size_t)plan->desc.dim_qk, (size_t)plan->desc.dim_v);
@@ -73,7 +73,8 @@ static bool state_bytes(const attn__plan *plan, size_t *shared)
            attn__align_size(bytes, ATTN__ALIGN, shared);
 }
 
-/* One double per row for each of dsinks and dslopes that may be asked for. */
+/* One double per row for each of dsinks and dslopes that may be asked for:
+ * whether they are, only the call says. */
 static bool shared_bytes(const attn_desc *d, size_t *shared)
 {
     const size_t arrays = (d->inputs & ATTN_WITH_SINKS ? 1u : 0u) +
@@ -114,7 +115,7 @@ bool attn__workspace_of(const attn__plan *plan, attn_pass pass,
                           &workspace->size) &&
            attn__add_size(workspace->size, workspace->shared,
                           &workspace->size) &&
-           workspace->size <= PTRDIFF_MAX;
+           workspace->size <= PTRDIFF_MAX; /* pointers into it subtract */
 }
 
 attn_status attn_plan_workspace(const attn_plan *plan, attn_pass pass,

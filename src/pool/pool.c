@@ -15,7 +15,7 @@ struct attn_pool {
     pthread_t *threads;
     int64_t n_threads; /* that could be had; the caller is one more */
     bool stop;
-    bool busy; /* a parallel_for is under way */
+    bool busy; /* a parallel_for is under way: a nested one runs by itself */
     attn_task *task;
     void *arg;
     int64_t n, next, done; /* tasks; next >= n: none left to draw */
@@ -27,13 +27,15 @@ static void run_tasks(attn_pool *pool)
 {
     while (pool->next < pool->n) {
         const int64_t index = pool->next++;
+        /* Copied: while this task runs unlocked, the others may finish, and
+         * the next parallel_for put its own here. */
         attn_task *task = pool->task;
         void *arg = pool->arg;
 
         pthread_mutex_unlock(&pool->lock);
         task(arg, index);
         pthread_mutex_lock(&pool->lock);
-        if (++pool->done == pool->n)
+        if (++pool->done == pool->n) /* one waits for that: the caller */
             pthread_cond_signal(&pool->finished);
     }
 }
@@ -44,6 +46,7 @@ static void *worker(void *arg)
 
     pthread_mutex_lock(&pool->lock);
     while (!pool->stop) {
+        /* Look before waiting: work may have come before this thread did. */
         run_tasks(pool);
         if (!pool->stop)
             pthread_cond_wait(&pool->work, &pool->lock);
@@ -78,13 +81,14 @@ void attn_pool_parallel_for(void *ctx, int64_t n, attn_task *task, void *arg)
 
     if (n < 1)
         return;
+    /* Tasks never wait for each other, so one thread can run them all. */
     if (n == 1 || pool->n_threads == 0 || !begin(pool, n, task, arg)) {
         for (int64_t i = 0; i < n; i++)
             task(arg, i);
         return;
     }
     pthread_mutex_lock(&pool->lock);
-    run_tasks(pool);
+    run_tasks(pool); /* the caller is one of the n threads */
     while (pool->done < pool->n)
         pthread_cond_wait(&pool->finished, &pool->lock);
     pool->busy = false;
@@ -119,6 +123,7 @@ attn_pool *attn_pool_create(int64_t n)
         attn__free(pool);
         return NULL;
     }
+    /* Fewer threads than asked for are slower, not wrong. */
     while (pool->n_threads < n - 1 &&
            pthread_create(&pool->threads[pool->n_threads], NULL, worker,
                           pool) == 0)

@@ -5,7 +5,7 @@
 #include "core/diag.h"
 #include "run/checker.h"
 
-#define MAX_VIEWS 24
+#define MAX_VIEWS 24 /* 6 outputs and 16 inputs of a backward */
 
 typedef struct views {
     attn_input view[MAX_VIEWS];
@@ -78,6 +78,7 @@ attn_status attn__check_apart(const checker *c, const attn_tensor *out)
         ATTN__REQUIRE(!attn__self_overlaps(&v.view[i]), c->diag, ATTN_E_ARG,
                       v.name[i],
                       "is an output whose strides give elements one address");
+        /* Inputs may share memory with each other: k and v of one cache. */
         for (int k = i + 1; k < v.n; k++)
             ATTN__REQUIRE(!attn__overlaps(&v.view[i], &v.view[k]), c->diag,
                           ATTN_E_ARG, v.name[i],

@@ -39,6 +39,8 @@ static attn_status check_broadcast(const checker *c, const attn_input *t,
 
 /* ------------------------------------------------------- inputs by field */
 
+/* The plan has chosen kernels and memory for what it was told of: neither a
+ * surprise nor a gap is silently put up with. */
 static attn_status check_presence(const checker *c)
 {
     const attn_args *a = c->args;
@@ -95,7 +97,8 @@ static attn_status check_q(const checker *c)
         c->diag);
 }
 
-/* k or v: dense, packed or paged. The first axes and the length are k's. */
+/* k or v: dense, packed or paged. The first axes and the length are k's own,
+ * which the plan only bounds: a cache grows, and its plan stays. */
 static attn_status check_keys(const checker *c, const attn_input *t,
                               const char *name, int64_t dim)
 {
@@ -183,7 +186,10 @@ static attn_status check_shapers(const checker *c)
     return ATTN_OK;
 }
 
-/* --------------------------------------------------------- index arrays */
+/* --------------------------------------------------------- index arrays
+ *
+ * Their contents are read here, once and before anything is written: kernels
+ * take them as they are. Shapes come first, so that reading is safe. */
 
 static attn_status check_index(const checker *c, const attn_input *t,
                                const char *name, int64_t n)
@@ -269,7 +275,8 @@ static attn_status check_q_offset(const checker *c)
     return ATTN_OK;
 }
 
-/* Entries that a length uses name a page. */
+/* Entries that a length uses name a page; the rest may hold anything, as tables
+ * do whose pages have been given back. */
 static attn_status check_block_table(const checker *c)
 {
     const attn_input *table = &c->args->kv.block_table;
@@ -313,6 +320,7 @@ static attn_status check_indices(const checker *c)
 
 /* -------------------------------------------------------------- dropout */
 
+/* Each index is 32 bits of a counter: two pairs must not share one. */
 static attn_status check_dropout(const checker *c)
 {
     const int64_t limit = INT64_C(1) << 32;
@@ -500,6 +508,7 @@ attn_status attn__check_call(checker *c, const attn_tensor *out,
                   "attn_args_init", (unsigned)c->args->size);
     c->varlen = c->desc->inputs & ATTN_WITH_VARLEN;
     c->paged = c->desc->inputs & ATTN_WITH_PAGES;
+    /* In the order of the fields, except that lengths and tables need k. */
     ATTN__TRY(check_presence(c));
     ATTN__TRY(check_q(c));
     ATTN__TRY(check_kv(c));

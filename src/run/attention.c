@@ -41,6 +41,7 @@ static attn_status run_once(const attn_desc *desc, const attn_args *args,
     exec.threads = threads;
     ATTN__TRY(attn_plan_init(&plan, desc, diag));
     ATTN__TRY(with_memory(&plan, &exec, pass, &block, diag));
+    /* The pool comes after the plan: a wrong descriptor starts no threads. */
     if (threads > 1) {
         pool = attn_pool_create(threads);
         exec.parallel_for = pool ? attn_pool_parallel_for : NULL;

@@ -74,6 +74,8 @@ static bool make_bias_unit(const attn__phase *phase, int64_t index,
     return true;
 }
 
+/* One after the other: each phase owns what it writes, so that nothing is added
+ * by two tasks, and scores are formed once more instead. */
 static void run_phase(const attn__plan *plan, const attn__problem *problem,
                       attn__pass pass, const attn_exec *exec,
                       const attn_workspace *need)
@@ -113,7 +115,8 @@ static void store(const attn_tensor *t, int64_t index, double value)
         ((float *)t->data)[index] = (float)value;
 }
 
-/* Sum one head's rows of one batch entry, ascending. */
+/* Sum one head's rows of one batch entry, ascending: by one thread, since the
+ * order must not depend on who came first. */
 static double sum_rows(const attn__problem *p, const double *rows, int64_t b,
                        int64_t h)
 {
@@ -144,7 +147,9 @@ static void fold_rows(const attn__problem *p, const double *rows,
     }
 }
 
-/* The shared part of the workspace holds the per-row sums. */
+/* The shared part of the workspace holds the per-row sums. It was counted by
+ * what the plan has, not by what is asked for, so dslopes keep their place
+ * where dsinks are not wanted. */
 static void place_row_sums(const attn__plan *plan, const attn_args *args,
                            const attn_exec *exec, attn__problem *p)
 {

@@ -88,10 +88,12 @@ attn_status attn_forward(const attn_plan *plan, const attn_args *args,
     if (problem.out_o.data || problem.out_lse.data) {
         attn__problem forward = problem;
 
+        /* lse alone needs no values, and its bits are the same. */
         if (!problem.out_o.data)
             forward.v = (attn__view){0};
         run_forward(&body, &forward, exec, &need);
     }
+    /* A pass of its own, which leaves o the bits it has without weights. */
     if (problem.weights.data || problem.entropy.data)
         attn__run_weights(&body, &problem, NULL, exec, exec->workspace,
                           need.slot);

@@ -233,6 +233,7 @@ attn_status attn_gemm(const attn_gemm_args *args, const attn_exec *exec,
     workspace_of(args->a.dtype, exec->threads, &need);
     ATTN__TRY(attn__exec_memory(exec, &need, diag));
     resolve(args, &run.gemm);
+    /* Before anything is multiplied: sizes beside an empty axis may be any. */
     if (attn__is_empty(&c))
         return attn__ok(diag);
     join_batches(&run.gemm);

@@ -95,6 +95,8 @@ static attn_status check_lengths(const append *a, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* Only pages that the new rows touch: what lies before them has been read or
+ * written already, what comes behind is not there yet. */
 static attn_status check_pages(const append *a, attn_diag *diag)
 {
     const int64_t page_size = a->cache.shape[2];
@@ -133,6 +135,7 @@ static void copy_row(const append *a, int64_t b, int64_t g, int64_t n)
                size * (first * a->cache.stride[0] + g * a->cache.stride[1] +
                        row * a->cache.stride[2]);
 
+    /* By bytes: a NaN keeps its payload, and one loop does for all types. */
     for (int64_t c = 0; c < a->rows.shape[3]; c++)
         memcpy(to + size * c * a->cache.stride[3],
                from + size * c * a->rows.stride[3], (size_t)size);

@@ -72,6 +72,7 @@ static double weigh(double lse1, double lse2, double weight[2])
     const double top = lse1 > lse2 ? lse1 : lse2;
     double lse;
 
+    /* Both saw nothing: -inf - -inf must not be formed. */
     if (top == -(double)INFINITY && lse1 == lse2) {
         weight[0] = weight[1] = 0;
         return top;
@@ -79,7 +80,7 @@ static double weigh(double lse1, double lse2, double weight[2])
     weight[0] = attn__exp(lse1 - top);
     weight[1] = attn__exp(lse2 - top);
     lse = top + attn__log(weight[0] + weight[1]);
-    if (lse != lse)
+    if (lse != lse) /* a NaN or +inf on either side: of the whole row */
         weight[0] = weight[1] = lse;
     else {
         const double sum = weight[0] + weight[1];
@@ -99,6 +100,7 @@ static void merge_row(const attn_input *o1, const attn_input *o2,
         double sum = 0;
 
         for (int k = 0; k < 2; k++)
+            /* Skipped, not multiplied: o of an empty part may be NaN. */
             if (weight[k] != 0)
                 sum += weight[k] *
                        attn__read(parts[k]->data, o->dtype,

@@ -7,6 +7,8 @@
 
 #include <stdatomic.h>
 
+/* On the caller's stack: parallel_for returns when all tasks have run, so no
+ * task outlives it. */
 typedef struct shared_units {
     const attn__units *units;
     _Atomic int64_t next;
@@ -18,6 +20,8 @@ static void run_task(void *arg, int64_t index)
     const attn__units *units = shared->units;
     void *slot = units->slots + (size_t)index * units->slot_size;
 
+    /* Numbers only have to differ. What a unit writes becomes visible to the
+     * caller by parallel_for's own end, so the counter need order nothing. */
     for (;;) {
         const int64_t number =
             atomic_fetch_add_explicit(&shared->next, 1, memory_order_relaxed);
@@ -35,6 +39,7 @@ void attn__run_units(const attn__units *units, const attn_exec *exec)
 
     if (tasks < 1)
         return;
+    /* One task needs nobody: tiny problems must not pay for waking threads. */
     if (exec->parallel_for && tasks > 1) {
         exec->parallel_for(exec->ctx, tasks, run_task, &shared);
         return;
@@ -47,6 +52,7 @@ static void run_unit(const void *of, int64_t number, void *slot)
     const attn__phase *phase = of;
     attn__unit unit = {0};
 
+    /* Short sequences leave holes in a grid made for the longest. */
     if (phase->make(phase, number, &unit))
         phase->kernel(phase->problem, &unit, slot);
 }
@@ -82,6 +88,8 @@ bool attn__make_row_unit(const attn__phase *phase, int64_t index,
 {
     const attn__problem *p = phase->problem;
     const int64_t heads = p->heads_kv * p->batch;
+    /* Heads fastest, so that the last units to be drawn, which decide when the
+     * run ends, are the short ones of all heads. */
     const int64_t chunk = phase->n_units / heads - 1 - index / heads;
     int64_t rows;
 

@@ -24,7 +24,9 @@ void attn_exec_init(attn_exec *exec)
 static const char nothing[8];
 static char nothing_to_write[8];
 
-/* Right-aligned: (len) is the column axis, (heads, len) head... */
+/* Right-aligned: (len) is the column axis, (heads, len) head... An axis of 1
+ * that stands for many gets stride 0, whatever its own, so that kernels index a
+ * broadcast array like any other. */
 attn__view attn__view_of(const attn_input *t, bool broadcast)
 {
     attn__view v = {t->data, t->dtype, {0}};
@@ -103,6 +105,9 @@ static attn__target stats_target(const attn_tensor *t)
     return v;
 }
 
+/* Where query 0 stands on the key axis, if nobody says so. Without a causal
+ * mask it matters to windows and ALiBi alone; there, equal lengths are one
+ * sequence, padded or not, and others a chunk at its end. */
 static attn__offset_rule offset_rule(const attn_desc *d)
 {
     if (d->inputs & ATTN_WITH_Q_OFFSET)
@@ -124,11 +129,15 @@ static void resolve_sizes(const attn__plan *plan, const checker *c,
     p->group = d->heads_kv > 0 ? d->heads_q / d->heads_kv : 0;
     p->len_q = d->len_q;
     p->len_k = c->len_k;
+    /* Packed sequences differ: the plan's bound cuts them, and the shorter ones
+     * leave units without work. */
     p->key_rows = c->varlen && !c->paged ? d->len_k : c->len_k;
     p->dim_qk = d->dim_qk;
     p->dim_v = d->dim_v;
     p->pages = c->paged ? c->args->kv.k.shape[0] : 0;
     p->page_size = c->paged ? c->args->kv.k.shape[2] : 0;
+    /* No more rows than there are: a small problem has one unit a head. Rows
+     * don't know of each other, so this changes no bits. */
     p->macro_rows = attn__max_i64(
         1, attn__min_i64(plan->macro_rows,
                          attn__min_i64(p->len_q, ATTN__MACRO_ROWS) *
@@ -160,6 +169,8 @@ static void resolve_inputs(const attn_args *a, attn__problem *p)
     p->cu_seqlens_q = attn__view_of(&a->cu_seqlens_q, false);
     p->cu_seqlens_k = attn__view_of(&a->cu_seqlens_k, false);
     p->block_table = attn__view_of(&a->kv.block_table, false);
+    /* dbias has the bias's own shape: which axes it sums over must be known,
+     * and strides of 0 may also be the caller's. */
     for (int axis = 0; axis < 4; axis++) {
         const int from = axis - (4 - a->bias.rank);
 
@@ -197,7 +208,7 @@ attn_status attn__args_check(const attn__plan *plan, const attn_args *args,
     checker c = {&plan->desc, args, pass, diag, false, false, 0};
 
     ATTN__TRY(attn__check_call(&c, out, rows));
-    memset(problem, 0, sizeof *problem);
+    memset(problem, 0, sizeof *problem); /* an absent view has no data */
     resolve_sizes(plan, &c, problem);
     resolve_inputs(args, problem);
     if (pass == ATTN_FORWARD)

@@ -103,6 +103,7 @@ static void turn(const attn_input *x, const attn_tensor *y, const rows *r,
         const double q =
             attn__read(x->data, x->dtype, in + c1 * r->in_stride[3]);
 
+        /* Both are read before either is written: y may be x. */
         attn__write(y->data, y->dtype, out + c0 * r->out_stride[3],
                     p * cosine - q * sine);
         attn__write(y->data, y->dtype, out + c1 * r->out_stride[3],
@@ -139,6 +140,8 @@ static attn_status rotate(const attn_rope_desc *desc, const attn_input *x,
     ATTN__TRY(check_apart(x, y, positions, diag));
     seq_len = desc->seq_len ? desc->seq_len : length_of(positions, &r);
     factor = attn__rope_attention_factor(desc);
+    /* Pairs outermost: cos and sin of an angle are formed once for all heads,
+     * and the table of frequencies need not be kept. */
     for (int64_t m = 0; m < rotary_dim / 2; m++) {
         const double inv_freq =
             attn__rope_inv_freq(desc, rotary_dim, seq_len, m);

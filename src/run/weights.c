@@ -14,7 +14,8 @@ static int64_t chosen_heads(const attn__problem *p, const attn_rows *rows)
     return rows && rows->heads ? rows->n_heads : p->heads_q;
 }
 
-/* Unit `index` is one chunk of the chosen rows of one chosen head. */
+/* Unit `index` is one chunk of the chosen rows of one chosen head. Chosen heads
+ * need not be of one group, so K is not shared between them. */
 static bool make_chosen_unit(const attn__phase *phase, int64_t index,
                              attn__unit *unit)
 {
