@@ -21,7 +21,7 @@
 /* Loops over register tiles must be unrolled for acc to be registers. */
 #define UNROLL_TEXT(text) _Pragma(#text)
 #if defined(__clang__)
-#define UNROLL(n) UNROLL_TEXT(unroll)
+#define UNROLL(n) UNROLL_TEXT(unroll n)
 #else
 #define UNROLL(n) UNROLL_TEXT(GCC unroll n)
 #endif
