@@ -142,7 +142,8 @@ double attn__range_part(const attn__range *range, double value)
     else /* by halves, which do not overflow */
         part = (0.5 * value - 0.5 * range->low) /
                (0.5 * range->high - 0.5 * range->low);
-    return part <= 0 ? 0 : part >= 1 ? 1 : part;
+    /* Of subnormal numbers the halves are 0, and the part is NaN. */
+    return part >= 1 || value >= range->high ? 1 : part > 0 ? part : 0;
 }
 
 /* ------------------------------------------------------------------ units */

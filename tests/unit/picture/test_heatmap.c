@@ -205,6 +205,18 @@ UNIT(parts_of_a_huge_range)
     assert_true(attn__range_part(&r, 1.7e308) == 1);
 }
 
+/* Half of the least double is 0. */
+UNIT(parts_of_the_least_range)
+{
+    const attn__range r = {.low = 0, .high = 5e-324};
+    const attn__range below = {.low = -5e-324, .high = 0};
+
+    assert_true(attn__range_part(&r, 0) == 0);
+    assert_true(attn__range_part(&r, 5e-324) == 1);
+    assert_true(attn__range_part(&below, -5e-324) == 0);
+    assert_true(attn__range_part(&below, 0) == 1);
+}
+
 UNIT(logarithms_have_five_decades_and_no_zero)
 {
     const double values[] = {0, 1e-9, 0.01, 1, -4};
@@ -273,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_range_is_never_empty),
         cmocka_unit_test(a_given_range_is_kept),
         cmocka_unit_test(parts_of_a_huge_range),
+        cmocka_unit_test(parts_of_the_least_range),
         cmocka_unit_test(logarithms_have_five_decades_and_no_zero),
         cmocka_unit_test(types_and_strides_make_no_difference),
     };
