@@ -323,6 +323,7 @@ typedef struct units {
     double u;       /* of the accumulator */
     double storage; /* half an ulp of the outputs' type, relative */
     double tiny;    /* the smallest normal weight */
+    double least;   /* the smallest number of all: what underflow loses */
     double block;   /* sqrt(T) + sqrt(n_k / T) + 8 */
 } units;
 
@@ -333,6 +334,7 @@ static units units_of(const entry *e)
 
     n.u = wide ? 0x1p-53 : 0x1p-24;
     n.tiny = wide ? 0x1p-1022 : 0x1p-126;
+    n.least = wide ? 0x1p-1074 : 0x1p-149;
     n.storage = e->p->desc.dtype == ATTN_BF16  ? 0x1p-9
                 : e->p->desc.dtype == ATTN_F16 ? 0x1p-12
                                                : n.u;
@@ -593,7 +595,7 @@ static void add_row_gradients(expectation *x, const entry *e, const units *n,
             continue;
         ds = rate * p * (dp_terms(e, h, i, j) + t->mean_a + dlse) +
              n->tiny * (dp_terms(e, h, i, j) + t->mean_a + dlse) +
-             p * t->delta;
+             p * t->delta + 2 * n->least;
         weight = (rate * p + n->tiny) * dropped(e, pair);
         for (int64_t c = 0; c < e->dim; c++) {
             const int64_t key = (g * e->len_k + j) * e->dim + c;
