@@ -32,6 +32,7 @@ typedef struct attn_parameter {
     const char *name;
     int32_t optional;     /* may be left out */
     const char *fallback; /* its default as Python writes it, or NULL */
+    int32_t rank;         /* axes of the array that it takes; 0 = unknown */
 } attn_parameter;
 
 typedef enum attn_value_kind {

@@ -280,8 +280,10 @@ bool attn__put(attn__interview *in, attn__question *q)
         return true;
     }
     in->refused |= q->asked;
-    in->refusal = q->refusal;
+    if (!in->ended && !(in->wrong_shape && !q->wrong_shape))
+        in->refusal = q->refusal;
     in->wrong_shape |= q->wrong_shape;
+    in->ended |= q->outcome == ATTN_CRASHED || q->outcome == ATTN_TIMED_OUT;
     in->lost |= q->outcome == ATTN_LOST;
     return false;
 }

@@ -169,7 +169,8 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
                        a->binding.mask_adds ? "add"
                        : m->mask_hides      ? "drop"
                                             : "keep");
-    if (a->interview->sizes & ASK_GROUPS)
+    if (a->interview->sizes & ASK_GROUPS &&
+        attn__layout_facts_of(a->binding.layout)->heads)
         attn__add_fact(r, "gqa", "head h uses KV head h div group");
     attn__add_fact(r, "precision", "%s",
                    a->tier == TIER_F64   ? "float64"
@@ -256,7 +257,15 @@ static void stress(attn__exam *exam, attn__attempt *a)
     attn__stress_hidden_nan(exam, a);
     attn__stress_sums(exam, a);
     attn__check_views(exam, a);
-    attn__check_further(exam, a);
+    if (a->state == STATE_RIGHT)
+        attn__check_further(exam, a);
+}
+
+/* Wrong in a way that predicts whatever else is asked? */
+static bool is_explained_fully(const attn__attempt *a)
+{
+    return a->state == STATE_NAMED && !a->by_memory &&
+           a->explanation.n == 1 && a->explanation.beside == 0;
 }
 
 void attn__report_packed(attn__exam *exam, attn__attempt *a)
@@ -284,7 +293,8 @@ void attn__report_attempt(attn__exam *exam, attn__attempt *a)
         report_conduct(exam, a);
     else
         attn__report_answers(exam, a);
-    if (a->state == STATE_RIGHT && exam->kind == ATTN_KIND_ATTENTION)
+    if ((a->state == STATE_RIGHT || is_explained_fully(a)) &&
+        exam->kind == ATTN_KIND_ATTENTION)
         stress(exam, a);
     if (a->state != STATE_SILENT && a->conduct == CONDUCT_FINE &&
         !a->binding.appends)

@@ -32,6 +32,7 @@ typedef struct attn__interview {
     double budget;           /* seconds for calls */
     /* what some call refused, for the report: bits of `asked` and the reason */
     bool wrong_shape; /* some answer had other shapes */
+    bool ended; /* some call crashed or hung: the refusal is about that */
     bool lost; /* no further call can be answered */
     uint32_t refused;
     const char *refusal;

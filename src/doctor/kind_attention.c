@@ -44,7 +44,7 @@ static void learn_window(attn__interview *in)
     const int64_t n = in->n;
     attn__question *q;
 
-    if (!has_role(b, ROLE_WINDOW))
+    if (!has_role(b, ROLE_WINDOW) || in->always & ASK_WINDOW)
         return;
     q = attn__compose(in, "window as a pair", attn__sizes_general(in),
                       ASK_WINDOW);
@@ -78,13 +78,16 @@ static void learn_mask(attn__interview *in)
     in->n = n;
 }
 
-/* The first answer; where a mask must be given, in the form that it takes. */
+/* The first answer; where a mask or a window must be given, in the form that
+ * it takes. */
 static bool make_contact(attn__interview *in)
 {
-    const int forms = in->always & ASK_MASK ? 3 : 1;
+    const int masks = in->always & ASK_MASK ? 3 : 1;
+    const int windows = in->always & ASK_WINDOW ? 2 : 1;
 
-    for (int form = 0; form < forms && !in->lost; form++) {
-        set_mask_form(in->binding, form);
+    for (int form = 0; form < masks * windows && !in->lost; form++) {
+        set_mask_form(in->binding, form % masks);
+        in->binding->window_is_number = form / masks > 0;
         if (attn__first_contact(in))
             return true;
     }
@@ -304,6 +307,17 @@ static bool beats(const attn__attempt *a, const attn__attempt *b)
     return level(b) == 1 ? n_sizes(a) >= n_sizes(b) : is_as_rich(a, b);
 }
 
+/* Where the subject says how many axes its first array has. */
+static bool has_wanted_rank(const attn__exam *exam, const attn__way *way)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(way->layout);
+    const attn_subject *s = exam->subject;
+    const int32_t rank = 2 + f->batch + (f->heads && !f->packed);
+
+    return s->n_parameters == 0 || s->parameters[0].rank == 0 ||
+           s->parameters[0].rank == rank - way->q_flat;
+}
+
 /* Is there any use in trying this way? */
 static bool is_sensible(const attn__exam *exam, const attn__way *way)
 {
@@ -311,6 +325,8 @@ static bool is_sensible(const attn__exam *exam, const attn__way *way)
     attn__binding b;
 
     attn__bind(&b, exam->subject, exam->kind);
+    if (!has_wanted_rank(exam, way))
+        return false;
     if (wanted)
         return attn__layout_of(wanted) == (int)way->layout;
     if (is_packing(&b))
@@ -325,12 +341,21 @@ static int most_steps(const attn__attempt *best)
     return best->state == STATE_NAMED && !is_suspect(best) ? 0 : 1;
 }
 
+/* Of those that answer nothing, the one that ended with a crash, or else gave
+ * wrong shapes, tells more. */
+static int gravity(const attn__attempt *a)
+{
+    return a->interview->ended ? 2 : a->interview->wrong_shape;
+}
+
 static const attn__attempt *best_of(const attn__attempt *tried, int n)
 {
     const attn__attempt *best = &tried[0];
 
     for (int x = 1; x < n; x++) {
-        if (beats(&tried[x], best))
+        if (beats(&tried[x], best) ||
+            (best->state == STATE_SILENT &&
+             gravity(&tried[x]) > gravity(best)))
             best = &tried[x];
     }
     return best;

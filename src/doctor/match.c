@@ -57,6 +57,7 @@ typedef struct search {
     int n;
     attn__explanation *best;
     bool found;
+    bool strict;  /* a member meets all questions like the one it is tried for */
     int64_t left; /* work that may still be done, in multiplications */
 } search;
 
@@ -132,6 +133,19 @@ static bool is_met(search *s, int64_t x)
             return true;
     }
     return false;
+}
+
+/* Are all questions with the options of question x met? */
+static bool meets_alike(search *s, int64_t x)
+{
+    const uint32_t bits = (ASK_GROUPS - 1) | ASK_GROUPS;
+    const uint32_t wanted = s->e->questions[x].asked & bits;
+
+    for (int64_t y = 0; y < s->e->n; y++) {
+        if ((s->e->questions[y].asked & bits) == wanted && !is_met(s, y))
+            return false;
+    }
+    return true;
 }
 
 /* The first question that nothing meets yet; -1 if there is none. */
@@ -223,7 +237,7 @@ static void try_one(search *s, const attn__hypothesis *h, int64_t x)
     if (!slots_differ(s, h))
         return;
     s->set[s->n++] = h;
-    if (last_helps(s, x))
+    if (last_helps(s, x) && (!s->strict || meets_alike(s, x)))
         extend(s, x + 1);
     s->n--;
 }
@@ -271,7 +285,7 @@ static void extend(search *s, int64_t from)
         if (applies(&attn__hypotheses[h], bits | ASK_ALONE))
             try_one(s, &attn__hypotheses[h], x);
     }
-    if (s->found == known && !s->found && s->n + 2 <= s->most)
+    if (s->found == known && !s->found && !s->strict && s->n + 2 <= s->most)
         try_two(s, x, bits);
 }
 
@@ -291,7 +305,15 @@ bool attn__explain(const attn__evidence *e, const attn__meaning *meaning,
         if (!right[x] && best->first < 0)
             best->first = x;
     }
-    for (s.most = 1; s.most <= most && !s.found; s.most++)
+    for (s.most = 1; s.most <= most && !s.found; s.most++) {
+        s.strict = s.most > 1;
+        s.left = MOST_WORK;
         extend(&s, 0);
+        if (s.strict && !s.found) {
+            s.strict = false;
+            s.left = MOST_WORK;
+            extend(&s, 0);
+        }
+    }
     return s.found;
 }

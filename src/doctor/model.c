@@ -27,6 +27,7 @@ void attn__nothing(attn__work *w, double param)
 void attn__model_init(attn__model *model)
 {
     *model = (attn__model){{
+        [SLOT_POSITION] = attn__nothing,
         [SLOT_PROJECT] = attn__right_project,
         [SLOT_SPLIT] = attn__right_split,
         [SLOT_MAP] = attn__right_map,
@@ -277,7 +278,7 @@ void attn__predict(attn__work *w, const attn__model *model,
     w->meaning = meaning;
     w->model = model;
     begin(w);
-    for (attn__slot slot = SLOT_PROJECT; slot <= last; slot++)
+    for (attn__slot slot = SLOT_POSITION; slot <= last; slot++)
         attn__run(w, slot);
     for (int64_t x = 0; w->breaks && x < w->n_answer; x++)
         w->answer[x] = INFINITY;

@@ -53,6 +53,7 @@ void attn__meaning_init(attn__meaning *meaning);
 
 /* The steps, in the order in which they run. */
 typedef enum attn__slot {
+    SLOT_POSITION, /* where query 0 stands on the key axis */
     SLOT_PROJECT, /* x -> q, k, v packed (batch, len, heads dim) */
     SLOT_SPLIT,   /* q, k, v */
     SLOT_MAP,     /* query head -> KV head */

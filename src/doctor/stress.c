@@ -7,15 +7,21 @@
 #include <math.h>
 #include <string.h>
 
+/* With the wrong steps that are known already. */
 bool attn__is_met(attn__exam *exam, const attn__attempt *a,
                   const attn__question *q)
 {
-    attn__model right;
-    const attn__tier tier = a->tier;
+    attn__model model;
 
-    attn__model_init(&right);
-    attn__predict(&exam->work, &right, &a->meaning, q);
-    return attn__compare(&exam->work, q, tier).worst <= 1;
+    attn__model_init(&model);
+    for (int x = 0; a->state == STATE_NAMED && x < a->explanation.n; x++) {
+        const attn__hypothesis *wrong = a->explanation.wrong[x];
+
+        model.step[wrong->slot] = wrong->step;
+        model.param[wrong->slot] = wrong->param;
+    }
+    attn__predict(&exam->work, &model, &a->meaning, q);
+    return attn__compare(&exam->work, q, a->tier).worst <= 1;
 }
 
 bool attn__put_aside(attn__attempt *a, attn__question *q)

@@ -14,8 +14,7 @@ void attn__stress_empty_rows(attn__exam *exam, attn__attempt *attempt);
 void attn__stress_hidden_nan(attn__exam *exam, attn__attempt *attempt);
 void attn__stress_sums(attn__exam *exam, attn__attempt *attempt);
 
-/* Does the answer meet the right prediction? `worst`, if not NULL, is the
- * largest error in tolerances. */
+/* Does the answer meet the prediction, with the bugs that are known? */
 bool attn__is_met(attn__exam *exam, const attn__attempt *attempt,
                   const attn__question *question);
 /* Put a question that is not kept on the list; false if it is refused. */

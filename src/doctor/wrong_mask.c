@@ -67,6 +67,24 @@ void attn__causal_block(attn__work *w, double param)
     }
 }
 
+/* -------------------------------------------------------------- position */
+
+/* The offset that is asked for is not used: param 0, positions count from 0;
+ * 1, from the end of the keys. */
+void attn__position_ignored(attn__work *w, double param)
+{
+    const int64_t end = param > 0 ? w->n.len_k - w->n.len_q : 0;
+
+    for (int64_t b = 0; w->given->offset && b < w->n.batch; b++)
+        w->position[b] = end;
+}
+
+void attn__position_shifted(attn__work *w, double param)
+{
+    for (int64_t b = 0; w->given->offset && b < w->n.batch; b++)
+        w->position[b] += (int64_t)param;
+}
+
 /* ---------------------------------------------------------------- window */
 
 static void window(attn__work *w, int64_t left, int64_t right)
@@ -206,6 +224,14 @@ void attn__mask_first(attn__work *w, double param)
             row.visible[j] &=
                 keeps(w, head ? row.b : 0, head ? 0 : row.h, row.i, j);
     }
+}
+
+/* Where a mask is given, only it hides. */
+void attn__mask_alone(attn__work *w, double param)
+{
+    if (w->given->mask)
+        memset(w->visible, 1, (size_t)attn__count_pairs(&w->n));
+    attn__right_mask(w, param);
 }
 
 /* Mask OR causal where both were given. */

@@ -228,6 +228,11 @@ void attn__cap_constant(attn__work *w, double param)
         w->s[x] = param * tanh(w->s[x] / param);
 }
 
+void attn__cap_factor(attn__work *w, double param)
+{
+    attn__cap_constant(w, param * w->softcap);
+}
+
 void attn__cap_twice(attn__work *w, double param)
 {
     (void)param;
@@ -235,22 +240,35 @@ void attn__cap_twice(attn__work *w, double param)
     attn__cap(w);
 }
 
-/* Bias inside the cap. BIAS will add it again, so it is taken off here. */
-void attn__cap_bias(attn__work *w, double param)
+static void add_bias(attn__work *w, double factor)
 {
     const attn__question *a = w->given;
 
-    if (!a->bias) {
-        attn__right_cap(w, param);
+    if (!a->bias)
         return;
-    }
-    attn__right_bias(w, 0);
-    attn__cap(w);
     ATTN__FOR_ROWS(w, row) {
         for (int64_t j = 0; j < w->n.len_k; j++)
-            row.s[j] -=
+            row.s[j] += factor *
                 a->bias[attn__at(a->bias_shape, row.b, row.h, row.i, j)];
     }
+}
+
+/* Bias inside the cap. BIAS will add it again, so it is taken off here. */
+void attn__cap_bias(attn__work *w, double param)
+{
+    (void)param;
+    add_bias(w, 1);
+    attn__cap(w);
+    add_bias(w, -1);
+}
+
+/* The same of scale (q k + bias). */
+void attn__cap_scaled_bias(attn__work *w, double param)
+{
+    (void)param;
+    add_bias(w, w->scale);
+    attn__cap(w);
+    add_bias(w, -1);
 }
 
 /* ---------------------------------------------------------- bias, ALiBi */
@@ -258,30 +276,14 @@ void attn__cap_bias(attn__work *w, double param)
 /* scale (q k + bias). */
 void attn__bias_scaled(attn__work *w, double param)
 {
-    const attn__question *a = w->given;
-
     (void)param;
-    if (!a->bias)
-        return;
-    ATTN__FOR_ROWS(w, row) {
-        for (int64_t j = 0; j < w->n.len_k; j++)
-            row.s[j] += w->scale *
-                a->bias[attn__at(a->bias_shape, row.b, row.h, row.i, j)];
-    }
+    add_bias(w, w->scale);
 }
 
 /* + param bias. */
 void attn__bias_times(attn__work *w, double param)
 {
-    const attn__question *a = w->given;
-
-    if (!a->bias)
-        return;
-    ATTN__FOR_ROWS(w, row) {
-        for (int64_t j = 0; j < w->n.len_k; j++)
-            row.s[j] += param *
-                a->bias[attn__at(a->bias_shape, row.b, row.h, row.i, j)];
-    }
+    add_bias(w, param);
 }
 
 /* Which pair's bias the pair (i, j) of a row gets; form: see below. */
@@ -393,6 +395,20 @@ void attn__alibi_power(attn__work *w, double param)
         return;
     ATTN__FOR_ROWS(w, row)
         alibi_of(w, &row, row.h, param, 1);
+}
+
+void attn__alibi_squared(attn__work *w, double param)
+{
+    (void)param;
+    if (!w->slopes)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t j = 0; j < w->n.len_k; j++) {
+            const double far = (double)(row.position - j);
+
+            row.s[j] -= w->slopes[row.h] * far * far;
+        }
+    }
 }
 
 void attn__alibi_scaled(attn__work *w, double param)

@@ -201,12 +201,16 @@ void attn__mass_constant(attn__work *w, double param)
         add_mass(w, &row, param);
 }
 
-/* param times the largest term: 1 after the maximum was taken off, or eps. */
+/* param times the largest term, the sink's included: 1 after the maximum was
+ * taken off, or eps. */
 void attn__mass_of_max(attn__work *w, double param)
 {
     attn__right_mass(w, 0);
-    ATTN__FOR_ROWS(w, row)
-        add_mass(w, &row, row_max(w, &row) + log(param));
+    ATTN__FOR_ROWS(w, row) {
+        const double max = larger(row_max(w, &row), w->mass[row.index]);
+
+        add_mass(w, &row, max + log(param));
+    }
 }
 
 /* The sink param times over. */

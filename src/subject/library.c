@@ -21,6 +21,7 @@ enum { MOST_ENDS = 2 };
 typedef struct library {
     attn_subject subject;
     attn__symbol symbol;
+    attn__hello hello; /* of a callback */
     attn_parameter parameters[ATTN__MOST_ARGUMENTS];
     char *name, *file, *function;
     double timeout;
@@ -31,7 +32,8 @@ typedef struct library {
 static bool start(library *l, char *message, size_t size)
 {
     attn__message m = {0};
-    char letter = '\0';
+    attn_outcome outcome;
+    bool ok = false;
 
     snprintf(message, size, "a child process cannot be started");
     if (!attn__child_fork(&l->child))
@@ -40,14 +42,14 @@ static bool start(library *l, char *message, size_t size)
         attn__serve_symbol(&l->symbol, l->child.link);
         attn__child_leave();
     }
-    if (attn__child_receive(&l->child, &m, l->timeout) == ATTN_ANSWERED &&
-        attn__take(&m, &letter, 1) && letter == 'R')
-        attn__take_text(&m, message, size);
+    outcome = attn__child_receive(&l->child, &m, l->timeout);
+    if (outcome == ATTN_ANSWERED)
+        ok = attn__decode_hello(&m, &l->hello, message, size);
     attn__message_free(&m);
-    if (letter == 'H')
-        return true;
-    attn__child_end(&l->child, letter ? NULL : message, size);
-    return false;
+    if (!ok)
+        attn__child_end(&l->child,
+                        outcome == ATTN_ANSWERED ? NULL : message, size);
+    return ok;
 }
 
 static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
@@ -85,7 +87,8 @@ static void list_parameters(library *l)
 
         if (a->is_output || a->is_length)
             continue;
-        l->parameters[at] = (attn_parameter){.name = a->name};
+        l->parameters[at] =
+            (attn_parameter){.name = a->name, .rank = a->rank};
         l->symbol.argument[at] = x;
         l->subject.n_parameters++;
     }
@@ -100,7 +103,22 @@ static attn_dtype dtype_of(const attn__signature *s)
         if (s->arguments[x].is_output)
             return s->arguments[x].dtype;
     }
-    return ATTN_F64;
+    return s->n > 0 ? ATTN_F64 : ATTN_NONE;
+}
+
+/* By which prototype it is called. */
+static attn_status choose_prototype(library *l, const char *signature,
+                                    attn_diag *diag)
+{
+    l->symbol.is_callback = signature && strcmp(signature, "callback") == 0;
+    if (l->symbol.is_callback)
+        return ATTN_OK;
+    ATTN__REQUIRE(attn__has_prototypes(), diag, ATTN_E_UNSUPPORTED,
+                  "signature",
+                  "this attn was built without libffi, which calls C "
+                  "functions by their prototypes; 'callback' needs none");
+    return attn__signature_parse(&l->symbol.signature,
+                                 signature ? signature : usual, diag);
 }
 
 attn_status attn__open_library(const char *what, size_t colon,
@@ -119,11 +137,7 @@ attn_status attn__open_library(const char *what, size_t colon,
     l->timeout = options->timeout;
     status = !l->name || !l->file || !l->function
                  ? attn__fail(diag, ATTN_E_NOMEM, "subject", "out of memory")
-                 : attn__signature_parse(&l->symbol.signature,
-                                         options->signature
-                                             ? options->signature
-                                             : usual,
-                                         diag);
+                 : choose_prototype(l, options->signature, diag);
     if (status != ATTN_OK) {
         close_library(l);
         return status;
@@ -135,12 +149,15 @@ attn_status attn__open_library(const char *what, size_t colon,
                                 .dtype = dtype_of(&l->symbol.signature),
                                 .ctx = l,
                                 .call = call};
-    list_parameters(l);
+    if (!l->symbol.is_callback)
+        list_parameters(l);
     if (!start(l, message, sizeof message)) {
         attn__fail(diag, ATTN_E_IO, "subject", "%.100s", message);
         close_library(l);
         return ATTN_E_IO;
     }
+    if (l->symbol.is_callback)
+        attn__set_hello(&l->subject, &l->hello);
     *opened = (attn__opened){.subject = l->subject, .close = close_library};
     return ATTN_OK;
 }

@@ -62,6 +62,35 @@ void attn__set_hello(attn_subject *subject, const attn__hello *hello)
     subject->words = hello->words;
 }
 
+static bool encode_text(attn__message *m, const char *text)
+{
+    const uint32_t length = (uint32_t)strlen(text);
+
+    return attn__append(m, &length, sizeof length) &&
+           attn__append(m, text, length);
+}
+
+bool attn__encode_hello(attn__message *m, const attn_parameter *parameters,
+                        int32_t n, const char *words)
+{
+    const uint32_t count = (uint32_t)n;
+    bool ok = attn__append(m, "H", 1) && attn__append(m, &count, sizeof count);
+
+    for (int32_t x = 0; ok && x < n; x++) {
+        const attn_parameter *p = &parameters[x];
+        const unsigned char optional = p->optional != 0;
+
+        ok = encode_text(m, p->name) && attn__append(m, &optional, 1) &&
+             encode_text(m, p->fallback ? p->fallback : "");
+    }
+    return ok && encode_text(m, words);
+}
+
+bool attn__encode_failure(attn__message *m, const char *why)
+{
+    return attn__append(m, "E", 1) && encode_text(m, why);
+}
+
 /* ------------------------------------------------------------------ call */
 
 /* Elements from the tensor's first to its last, whatever its strides; the
@@ -90,14 +119,6 @@ static bool encode_tensor(attn__message *m, const attn_input *t)
            attn__append(m, t->stride, rank * sizeof t->stride[0]) &&
            attn__append(m, &count, sizeof count) &&
            attn__append(m, t->data, count * attn_dtype_size(t->dtype));
-}
-
-static bool encode_text(attn__message *m, const char *text)
-{
-    const uint32_t length = (uint32_t)strlen(text);
-
-    return attn__append(m, &length, sizeof length) &&
-           attn__append(m, text, length);
 }
 
 static bool encode_value(attn__message *m, const attn_value *v)
@@ -140,7 +161,144 @@ bool attn__encode_call(attn__message *m, const attn_value *values, int32_t n)
     return ok;
 }
 
+/* Shape and strides of a tensor whose last element is within `count`. */
+static bool decode_view(attn__message *m, attn_input *t, uint64_t *count)
+{
+    unsigned char head[2];
+    int64_t last = 0, elements = 1;
+
+    if (!attn__take(m, head, 2) || head[0] == ATTN_NONE ||
+        head[0] > ATTN_I64 || head[1] > 4)
+        return false;
+    t->dtype = (attn_dtype)head[0];
+    t->rank = head[1];
+    if (!attn__take(m, t->shape, head[1] * sizeof t->shape[0]) ||
+        !attn__take(m, t->stride, head[1] * sizeof t->stride[0]) ||
+        !attn__take(m, count, sizeof *count))
+        return false;
+    for (int32_t a = 0; a < t->rank; a++) {
+        int64_t step;
+
+        if (t->shape[a] < 0 || t->stride[a] < 0 ||
+            !attn__mul_i64(elements, t->shape[a], &elements) ||
+            !attn__mul_i64(t->shape[a] - (t->shape[a] > 0), t->stride[a],
+                           &step) ||
+            !attn__add_i64(last, step, &last))
+            return false;
+    }
+    return elements == 0 || (uint64_t)last < *count;
+}
+
+static bool decode_tensor(attn__message *m, attn_input *t)
+{
+    uint64_t count;
+    size_t size;
+    void *data;
+
+    if (!decode_view(m, t, &count))
+        return false;
+    size = attn_dtype_size(t->dtype);
+    if (count > (m->length - m->at) / size)
+        return false;
+    data = attn__alloc((size_t)count * size + 1);
+    if (!data)
+        return false;
+    t->data = data;
+    return attn__take(m, data, (size_t)count * size);
+}
+
+static bool decode_text(attn__message *m, const char **text)
+{
+    char own[256], *copy;
+
+    if (!attn__take_text(m, own, sizeof own))
+        return false;
+    copy = attn__strdup(own);
+    *text = copy;
+    return copy != NULL;
+}
+
+static bool decode_value(attn__message *m, attn_value *v)
+{
+    unsigned char kind, yes;
+
+    if (!attn__take(m, &v->parameter, sizeof v->parameter) ||
+        !attn__take(m, &kind, 1) || kind > ATTN_VALUE_TEXT)
+        return false;
+    v->kind = (attn_value_kind)kind;
+    switch (v->kind) {
+    case ATTN_VALUE_TENSOR:
+        return decode_tensor(m, &v->tensor);
+    case ATTN_VALUE_REAL:
+        return attn__take(m, &v->real, sizeof v->real);
+    case ATTN_VALUE_INTEGER:
+        return attn__take(m, &v->integer[0], sizeof v->integer[0]);
+    case ATTN_VALUE_BOOLEAN:
+        v->integer[0] = attn__take(m, &yes, 1) && yes;
+        return true;
+    case ATTN_VALUE_PAIR:
+        return attn__take(m, v->integer, sizeof v->integer);
+    case ATTN_VALUE_TEXT:
+        return decode_text(m, &v->text);
+    default:
+        return true;
+    }
+}
+
+int32_t attn__decode_call(attn__message *m, attn_value *values, int32_t most)
+{
+    uint32_t n;
+
+    if (!attn__take(m, &n, sizeof n) || n > (uint32_t)most)
+        return -1;
+    for (uint32_t x = 0; x < n; x++) {
+        values[x] = (attn_value){.kind = ATTN_VALUE_NONE};
+        if (!decode_value(m, &values[x])) {
+            attn__free_values(values, (int32_t)x + 1);
+            return -1;
+        }
+    }
+    return (int32_t)n;
+}
+
+void attn__free_values(attn_value *values, int32_t n)
+{
+    for (int32_t x = 0; x < n; x++) {
+        attn__free((void *)(uintptr_t)values[x].tensor.data);
+        attn__free((void *)(uintptr_t)values[x].text);
+        values[x] = (attn_value){.kind = ATTN_VALUE_NONE};
+    }
+}
+
 /* ---------------------------------------------------------------- answer */
+
+static bool encode_result(attn__message *m, const attn_result *r)
+{
+    const unsigned char head[2] = {(unsigned char)r->dtype,
+                                   (unsigned char)r->rank};
+
+    return attn__append(m, head, 2) &&
+           attn__append(m, r->shape, (size_t)r->rank * sizeof r->shape[0]) &&
+           attn__append(m, r->data, (size_t)r->count * sizeof *r->data);
+}
+
+bool attn__encode_answer(attn__message *m, const attn_answer *a)
+{
+    const uint32_t n = (uint32_t)a->n_results;
+    bool ok = attn__append(m, "A", 1) &&
+              attn__append(m, &a->seconds, sizeof a->seconds) &&
+              attn__append(m, &a->mutated, sizeof a->mutated) &&
+              attn__append(m, &n, sizeof n);
+
+    for (uint32_t x = 0; ok && x < n; x++)
+        ok = encode_result(m, &a->results[x]);
+    return ok;
+}
+
+bool attn__encode_refusal(attn__message *m, const char *why)
+{
+    return attn__append(m, "R", 1) && encode_text(m, why);
+}
 
 static bool decode_result(attn__message *m, attn_result *r)
 {

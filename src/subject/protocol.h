@@ -43,9 +43,27 @@ bool attn__decode_hello(attn__message *from, attn__hello *hello, char *message,
 /* Give a subject its parameters; `hello` must stay. */
 void attn__set_hello(attn_subject *subject, const attn__hello *hello);
 
+/* Write a hello. False if memory is short, as below. */
+bool attn__encode_hello(attn__message *message,
+                        const attn_parameter *parameters, int32_t n,
+                        const char *words);
+
+/* Or an 'E'. */
+bool attn__encode_failure(attn__message *message, const char *why);
+
 /* Write a call. False if memory is short. */
 bool attn__encode_call(attn__message *message, const attn_value *values,
                        int32_t n);
+/* Read a call: at most `most` values, whose tensors and texts are copies for
+ * attn__free_values. Their number, or -1 if it does not follow the protocol
+ * (or memory is short). */
+int32_t attn__decode_call(attn__message *message, attn_value *values,
+                          int32_t most);
+void attn__free_values(attn_value *values, int32_t n);
+
+/* Write an answer, or a refusal. */
+bool attn__encode_answer(attn__message *message, const attn_answer *answer);
+bool attn__encode_refusal(attn__message *message, const char *why);
 /* Read an answer; what does not follow the protocol is CRASHED. */
 attn_outcome attn__decode_answer(attn__message *message, attn_answer *answer);
 
