@@ -57,7 +57,8 @@ typedef struct search {
     int n;
     attn__explanation *best;
     bool found;
-    bool strict;  /* a member meets all questions like the one it is tried for */
+    bool strict; /* a member meets all questions like the one it is tried
+                  * for */
     int64_t left; /* work that may still be done, in multiplications */
 } search;
 
