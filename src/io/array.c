@@ -10,6 +10,8 @@
 #include "core/diag.h"
 #include "core/half.h"
 
+/* Zeros, row-major. Zero elements and zero axes (a number) are arrays too. The
+ * count is found before memory is asked for. */
 attn_status attn_array_init(attn_array *array, const char *name,
                             attn_dtype dtype, int32_t rank,
                             const int64_t *shape, attn_diag *diag)
@@ -57,6 +59,8 @@ void attn_array_free(attn_array *array)
     memset(array, 0, sizeof *array);
 }
 
+/* Element `index` in row-major order as a double: exact for all types but i64
+ * above 2^53. Text is NaN. */
 double attn_array_value(const attn_array *array, int64_t index)
 {
     const void *data = array->data;
@@ -81,6 +85,8 @@ double attn_array_value(const attn_array *array, int64_t index)
     }
 }
 
+/* To one of the four floating-point types, rounded once, to nearest even; from
+ * fp64, since by way of f32 a 16-bit value would be rounded twice. */
 static void store(void *data, attn_dtype dtype, int64_t index, double value)
 {
     if (dtype == ATTN_F64)

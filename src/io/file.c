@@ -17,6 +17,8 @@ static const attn__reader *const readers[] = {
     &attn__safetensors_reader, /* without a magic: last */
 };
 
+/* Formats that this build can load, with a blank between, as snprintf counts.
+ */
 size_t attn_file_formats(char *text, size_t size)
 {
     char all[64] = "";
@@ -57,6 +59,8 @@ static bool is_ours(const attn__reader *reader, const uint8_t *head, size_t n,
            (reader->extension && ends_with(path, reader->extension));
 }
 
+/* The first reader that says the file is its own decides: a damaged file is an
+ * error of its format, never a reason to try the next. */
 static attn_status open_reader(attn_file *file, const char *path,
                                attn_diag *diag)
 {
@@ -76,6 +80,8 @@ static attn_status open_reader(attn_file *file, const char *path,
                       ".safetensors)");
 }
 
+/* *file is NULL after any failure, and all that was taken is given back; the
+ * diag of the first failure stands. */
 attn_status attn_file_open(const char *path, attn_file **file, attn_diag *diag)
 {
     attn_status status;
@@ -101,6 +107,7 @@ attn_status attn_file_open(const char *path, attn_file **file, attn_diag *diag)
     return attn__ok(diag);
 }
 
+/* Takes a file in any state of being opened. */
 void attn_file_close(attn_file *file)
 {
     if (!file)
@@ -117,6 +124,7 @@ void attn_file_close(attn_file *file)
     attn__free(file);
 }
 
+/* Strings and entries belong to the file, until it is closed. */
 const char *attn_file_format(const attn_file *file)
 {
     return file->reader->format;
@@ -145,6 +153,8 @@ int64_t attn_file_find(const attn_file *file, const char *name)
     return -1;
 }
 
+/* The array owns its memory and outlives the file. On failure it is all zeros
+ * and needs no attn_array_free, though that does no harm. */
 attn_status attn_file_load(attn_file *file, int64_t index, attn_array *array,
                            attn_diag *diag)
 {

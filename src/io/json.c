@@ -15,6 +15,7 @@
     ATTN__REQUIRE(condition, (json)->diag, ATTN_E_FORMAT, "file",             \
                   __VA_ARGS__)
 
+/* The four blanks of RFC 8259, section 2. */
 static void skip_space(attn__json *json)
 {
     while (json->at < json->n &&
@@ -109,6 +110,9 @@ static uint32_t escape(attn__json *json)
     return found ? (uint32_t)meanings[found - letters] : 0;
 }
 
+/* The closing quote is where the terminator may go: the decoded string is
+ * never longer than the encoded one. Bytes are looked at once and in order, so
+ * what is decoded is never decoded again. */
 attn_status attn__json_string(attn__json *json, char **string)
 {
     char *to;
@@ -149,6 +153,8 @@ static bool is_digit(const attn__json *json, int64_t at)
     return at < json->n && json->text[at] >= '0' && json->text[at] <= '9';
 }
 
+/* Digits to the end even where the value overflows: the two failures are told
+ * apart, and "1e3" and "1.0" are no counts although JSON calls them numbers. */
 attn_status attn__json_count(attn__json *json, int64_t *value)
 {
     int64_t begin;

@@ -18,13 +18,14 @@ typedef struct attn__json {
     attn_diag *diag;
 } attn__json;
 
-/* Skip space, and `c` if it comes next. */
+/* Skip space, and `c` if it comes next. Structure is walked with these and
+ * `more`, by callers whose grammar bounds the depth. */
 bool attn__json_accept(attn__json *json, char c);
 /* The same, or E_FORMAT. */
 attn_status attn__json_expect(attn__json *json, char c);
 /* Only space until the end, or E_FORMAT. */
 attn_status attn__json_end(attn__json *json);
-/* A string: terminated UTF-8, which stays where it is. */
+/* A string: terminated UTF-8, which stays where it is, as long as the text. */
 attn_status attn__json_string(attn__json *json, char **string);
 /* A whole number from 0 on: E_FORMAT for others, E_OVERFLOW above 2^63 - 1. */
 attn_status attn__json_count(attn__json *json, int64_t *value);

@@ -13,12 +13,15 @@ static attn__file_stream stream_of(const attn_file *file)
     return attn__stream_of(&file->source, file->stem, 0, file->source.size);
 }
 
+/* The magic begins with a byte with which no text in UTF-8 can begin. */
 static bool probe(const uint8_t *head, size_t n)
 {
     return n >= ATTN__NPY_MAGIC_SIZE &&
            memcmp(head, ATTN__NPY_MAGIC, ATTN__NPY_MAGIC_SIZE) == 0;
 }
 
+/* One entry, without reading the data. A type that is well-formed but not read
+ * is a failure here, unlike in an archive: there is nothing else to load. */
 static attn_status open_npy(attn_file *file, attn_diag *diag)
 {
     attn__file_stream s = stream_of(file);
@@ -34,6 +37,8 @@ static attn_status open_npy(attn_file *file, attn_diag *diag)
                             diag);
 }
 
+/* The header is parsed once more rather than kept: it is short, and a file
+ * that was changed in between is found out. */
 static attn_status load_npy(attn_file *file, int64_t index, attn_array *array,
                             attn_diag *diag)
 {

@@ -15,7 +15,9 @@
 
 #define PIECE 65536 /* bytes read at a time; larger elements one at a time */
 
-/* Where the next element of the file goes. */
+/* Where the next element of the file goes. In Fortran order an odometer over
+ * the axes: adding strides is cheaper than dividing for each element, and the
+ * array is written once, without a transposed copy. */
 typedef struct walk {
     int32_t rank;
     const int64_t *shape;
@@ -23,6 +25,7 @@ typedef struct walk {
     int64_t at; /* row-major index of the element */
 } walk;
 
+/* Strides of the row-major array that is being filled. */
 static void walk_begin(walk *w, const attn__npy_header *header)
 {
     int64_t stride = 1;
@@ -48,7 +51,8 @@ static void walk_on(walk *w)
     }
 }
 
-/* Reverse the bytes of each of n elements. */
+/* Reverse the bytes of each of n elements. In the piece, before anything looks
+ * at them, so that the rest of the code knows one byte order. */
 static void swap_bytes(uint8_t *data, int64_t n, int64_t size)
 {
     for (int64_t i = 0; i < n; i++, data += size) {
@@ -60,7 +64,8 @@ static void swap_bytes(uint8_t *data, int64_t n, int64_t size)
     }
 }
 
-/* Widen n integers of the file to int64. */
+/* Widen n integers of the file to int64. Through memcpy, since pieces are not
+ * aligned for their elements. */
 #define WIDEN(ctype)                                                          \
     do {                                                                      \
         for (int64_t i = 0; i < n; i++) {                                     \
@@ -70,6 +75,8 @@ static void swap_bytes(uint8_t *data, int64_t n, int64_t size)
         }                                                                     \
     } while (0)
 
+/* Sizes and signs as in the table of npy_type.c. The bytes of a u8 above 2^63
+ * - 1 become negative, by which convert() knows them. */
 static void widen(char code, int64_t size, const uint8_t *from, int64_t n,
                   int64_t *to)
 {
@@ -89,7 +96,8 @@ static void widen(char code, int64_t size, const uint8_t *from, int64_t n,
         WIDEN(int64_t);
 }
 
-/* n elements of the file, native byte order, as elements of the array. */
+/* n elements of the file, native byte order, as elements of the array. A bool
+ * may be any byte in a file; in memory it is 0 or 1, on which kernels rely. */
 static attn_status convert(const attn__npy_type *type, const uint8_t *from,
                            int64_t n, void *to, const char *name,
                            attn_diag *diag)
@@ -229,6 +237,9 @@ static attn_status read_pieces(attn__stream *stream,
     return ATTN_OK;
 }
 
+/* Memory: the array, whose size the header has justified against the stream,
+ * and one piece. On failure the array keeps what it has so far, for the caller
+ * to free. */
 attn_status attn__npy_read_data(attn__stream *stream,
                                 const attn__npy_header *header,
                                 attn_array *array, attn_diag *diag)

@@ -20,6 +20,7 @@
  * nested record, and whatever is inside is refused anyway. */
 #define MAX_NESTING 8
 
+/* What is left to read, and what a failure needs to say where it was. */
 typedef struct cursor {
     const char *start, *at, *end;
     int major;
@@ -27,11 +28,14 @@ typedef struct cursor {
     attn_diag *diag;
 } cursor;
 
+/* A part of the header's text; not terminated. */
 typedef struct slice {
     const char *text;
     size_t n;
 } slice;
 
+/* Every place where the grammar can fail says what it expected and at which
+ * byte. */
 static attn_status syntax(const cursor *c, const char *expected)
 {
     return attn__fail(c->diag, ATTN_E_FORMAT, c->name,
@@ -44,6 +48,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* Python allows more kinds of blanks; NumPy writes one. */
 static void skip_space(cursor *c)
 {
     while (c->at < c->end && (*c->at == ' ' || *c->at == '\t' ||
@@ -111,6 +116,7 @@ static attn_status skip_list(cursor *c)
     return ATTN_OK;
 }
 
+/* Digits without a sign, as a shape has them. */
 static attn_status take_number(cursor *c, int64_t *value)
 {
     skip_space(c);
@@ -152,6 +158,7 @@ static attn_status take_shape(cursor *c, attn__npy_header *header)
     return ATTN_OK;
 }
 
+/* The type string is kept as text: what it means is npy_type.c's business. */
 static attn_status take_descr(cursor *c, slice *descr)
 {
     skip_space(c);
@@ -164,6 +171,7 @@ static attn_status take_descr(cursor *c, slice *descr)
     return take_string(c, descr) ? ATTN_OK : syntax(c, "a string or a list");
 }
 
+/* Python's two words, not 0 or 1, which NumPy refuses too. */
 static attn_status take_order(cursor *c, bool *fortran)
 {
     if (take(c, "True"))
@@ -222,6 +230,8 @@ static attn_status measure(attn__npy_header *header, const char *name,
     return ATTN_OK;
 }
 
+/* Syntax first, then types and sizes: a file that is no .npy at all is told
+ * so, whatever else would be wrong with it. */
 attn_status attn__npy_dict_parse(const char *text, size_t n, int major,
                                  attn__npy_header *header, const char *name,
                                  attn_diag *diag)

@@ -11,7 +11,10 @@
 #include "core/diag.h"
 #include "io/reader.h"
 
-/* Magic, version and length: 10 bytes in version 1, 12 in 2 and 3. */
+/* Magic (0), version (6, 7) and length of the dictionary (8): 10 bytes in
+ * version 1, where the length has 16 bits; 12 in 2 and 3, where it has 32. The
+ * versions differ in nothing else that we read: 3 allows names of fields that
+ * are not ASCII, and fields are refused. */
 static attn_status read_preamble(attn__stream *stream, int *major,
                                  int64_t *length, int64_t *size,
                                  attn_diag *diag)
@@ -45,6 +48,8 @@ static attn_status read_preamble(attn__stream *stream, int *major,
     return ATTN_OK;
 }
 
+/* Both ways: too few bytes is a file cut short, too many is not the file that
+ * its header describes. */
 static attn_status check_data_size(const attn__npy_header *header,
                                    int64_t left, const char *name,
                                    attn_diag *diag)
@@ -58,6 +63,8 @@ static attn_status check_data_size(const attn__npy_header *header,
     return ATTN_OK;
 }
 
+/* Memory for the header alone, bounded by ATTN__MAX_HEADER, and only as much
+ * as the stream has. */
 attn_status attn__npy_read_header(attn__stream *stream,
                                   attn__npy_header *header, attn_diag *diag)
 {
@@ -87,6 +94,7 @@ attn_status attn__npy_read_header(attn__stream *stream,
                            diag);
 }
 
+/* A text array has dtype NONE, and a shape and count as any other. */
 void attn__npy_entry(const attn__npy_header *header, attn_status status,
                      attn_entry *entry)
 {

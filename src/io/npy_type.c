@@ -9,7 +9,10 @@
 #include "core/diag.h"
 #include "io/reader.h"
 
-/* Fixed-size types; 'U' and 'S' have any size. */
+/* Fixed-size types; 'U' and 'S' have any size. Integers other than i4 become
+ * i64, which holds all but the upper half of u8 (and its values are checked).
+ * Complex numbers, dates and extended precision are not read: attention has no
+ * meaning for them. */
 static const struct {
     char code;
     int size;
@@ -27,7 +30,8 @@ static bool is_letter(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '?';
 }
 
-/* The decimal number that fills text[0..n-1], or -1. */
+/* The decimal number that fills text[0..n-1], or -1. Up to nine digits: no
+ * overflow, and enough for every size that is accepted. */
 static int64_t number(const char *text, size_t n)
 {
     int64_t value = 0;
@@ -42,7 +46,8 @@ static int64_t number(const char *text, size_t n)
     return value;
 }
 
-/* Whether elements in byte order `order` have to be swapped. */
+/* Whether elements in byte order `order` have to be swapped. '=' is our own
+ * order by NumPy's rule, '|' says that there is none. */
 static bool is_foreign(char order)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -52,6 +57,7 @@ static bool is_foreign(char order)
 #endif
 }
 
+/* 'U' is UTF-32 in the file's byte order, 'S' bytes, which must be UTF-8. */
 static attn_status text_type(attn__npy_type *type, int64_t size,
                              const char *name, attn_diag *diag)
 {
@@ -67,6 +73,8 @@ static attn_status text_type(attn__npy_type *type, int64_t size,
     return ATTN_OK;
 }
 
+/* The kinds of failure are told apart on purpose: E_FORMAT is a broken file,
+ * E_UNSUPPORTED and E_LIMIT are arrays that `attn info` can still list. */
 attn_status attn__npy_type_parse(const char *descr, size_t n,
                                  attn__npy_type *type, const char *name,
                                  attn_diag *diag)

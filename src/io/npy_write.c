@@ -22,7 +22,8 @@
 #define ORDER '>'
 #endif
 
-/* NumPy's code of each type, without the byte order. */
+/* NumPy's code of each type, without the byte order; NULL for no type. bf16 is
+ * V2, as ml_dtypes writes it, since NumPy has no code for it. */
 static const char *code_of(attn_dtype dtype)
 {
     switch (dtype) {
@@ -57,6 +58,8 @@ static int64_t width_of(const char *text)
     return width;
 }
 
+/* Text is written as UTF-32 of one width, so the longest string is measured
+ * first. */
 static attn_status check_text(const attn_array *array, const char *name,
                               attn__npy_layout *layout, attn_diag *diag)
 {
@@ -114,6 +117,7 @@ static void append(attn__npy_layout *layout, const char *text)
     layout->header_size += (int64_t)n;
 }
 
+/* `format` is one of ours, with one %lld. */
 static void append_number(attn__npy_layout *layout, const char *format,
                           int64_t value)
 {
@@ -123,6 +127,11 @@ static void append_number(attn__npy_layout *layout, const char *format,
     append(layout, text);
 }
 
+/* {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
+ *
+ * padded with blanks to a multiple of 64 with its newline, so that the data
+ * can be mapped aligned. Version 1.0 has 16 bits for the length, which is at
+ * most 310. */
 static void make_header(const attn_array *array, attn__npy_layout *layout)
 {
     const char order[2] = {array->dtype == ATTN_BOOL ? '|' : ORDER, '\0'};
@@ -158,7 +167,8 @@ attn_status attn__npy_layout_of(const attn_array *array,
     return ATTN_OK;
 }
 
-/* One string, padded with zeros to the width of all. */
+/* One string, padded with zeros to the width of all. In pieces, so that a long
+ * string needs no memory of its own. */
 static attn_status emit_string(const char *text, int64_t width,
                                attn__sink *sink, attn_diag *diag)
 {
@@ -176,6 +186,8 @@ static attn_status emit_string(const char *text, int64_t width,
     return ATTN_OK;
 }
 
+/* Bytes of memory as they are: the byte order of this machine is in the
+ * header. */
 attn_status attn__npy_emit(const attn_array *array,
                            const attn__npy_layout *layout, attn__sink *sink,
                            attn_diag *diag)
@@ -200,6 +212,9 @@ attn__file_sink attn__file_sink_to(attn__output *output)
     return (attn__file_sink){{write_file}, output};
 }
 
+/* Through a file beside the target that takes its place when complete: whoever
+ * reads `path` sees the old file or the new one, and after a failure the old
+ * one. */
 attn_status attn_npy_write(const char *path, const attn_array *array,
                            attn_diag *diag)
 {

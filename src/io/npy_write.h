@@ -9,6 +9,8 @@
 
 #include "core/atomic_file.h"
 
+/* Where bytes go. The same code gives them to a checksum and to a file, so that
+ * an archive can say before its data what they will be. */
 typedef struct attn__sink {
     attn_status (*write)(struct attn__sink *sink, const void *data, size_t n,
                          attn_diag *diag);
@@ -21,7 +23,8 @@ typedef struct attn__npy_layout {
     int64_t width; /* text: code points of the longest string, at least 1 */
 } attn__npy_layout;
 
-/* Check the array and make its header. */
+/* Check the array and make its header. An array comes from the caller, who may
+ * have filled it in by hand: shape, count and data must agree. */
 attn_status attn__npy_layout_of(const attn_array *array,
                                 attn__npy_layout *layout, attn_diag *diag);
 /* Header and data: exactly header_size + data_size bytes. */

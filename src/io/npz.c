@@ -28,6 +28,7 @@ typedef struct npz {
     attn_diag failure;
 } npz;
 
+/* A member as a stream, whose end is the end of its data unpacked. */
 typedef struct member_stream {
     attn__stream base;
     npz *state;
@@ -36,6 +37,7 @@ typedef struct member_stream {
 
 /* ------------------------------------------------- libzip reads from us */
 
+/* No more than is left: at the end libzip expects 0 bytes, not an error. */
 static zip_int64_t source_read(npz *state, void *data, zip_uint64_t n)
 {
     const int64_t left = state->source->size - state->at;
@@ -50,6 +52,7 @@ static zip_int64_t source_read(npz *state, void *data, zip_uint64_t n)
     return (zip_int64_t)n;
 }
 
+/* libzip asks for the size to find the end of the archive. */
 static zip_int64_t source_stat(const npz *state, zip_stat_t *info)
 {
     zip_stat_init(info);
@@ -58,6 +61,7 @@ static zip_int64_t source_stat(const npz *state, zip_stat_t *info)
     return (zip_int64_t)sizeof *info;
 }
 
+/* Any code of an error will do: zip_failure goes by our own status first. */
 static zip_int64_t source_error(void *data, zip_uint64_t n)
 {
     const int codes[2] = {ZIP_ER_READ, EIO};
@@ -190,6 +194,8 @@ static attn_status compare_archive(const npz *state, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* libzip may give less than was asked for, and gives 0 at the end of a member,
+ * which comes early if the archive lies about sizes. */
 static attn_status read_member(attn__stream *stream, void *data, size_t n,
                                attn_diag *diag)
 {
@@ -225,7 +231,8 @@ static attn_status end_member(member_stream *s, attn_diag *diag)
     return ATTN_OK;
 }
 
-/* Start reading member `index`; the caller closes s->member. */
+/* Start reading member `index`; the caller closes s->member. libzip keeps a
+ * member's own place, so several could be open; we never need two. */
 static attn_status open_member(npz *state, int64_t index, const char *name,
                                member_stream *s, attn_diag *diag)
 {
@@ -240,12 +247,15 @@ static attn_status open_member(npz *state, int64_t index, const char *name,
 
 /* ------------------------------------------------------------- the reader */
 
+/* A local header, or the end record of an archive without members. */
 static bool probe(const uint8_t *head, size_t n)
 {
     return n >= 4 && (memcmp(head, "PK\3\4", 4) == 0 ||
                       memcmp(head, "PK\5\6", 4) == 0); /* no members */
 }
 
+/* Other members are listed, so that nothing in an archive is invisible, but
+ * not loaded. ".npy" alone is no name. */
 static bool is_npy(const char *name)
 {
     const size_t n = strlen(name);
@@ -281,6 +291,7 @@ static attn_status describe_member(npz *state, int64_t index,
     return status;
 }
 
+/* Byte by byte: names that differ in letters' case are different arrays. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -306,6 +317,8 @@ static attn_status check_names(const attn_file *file, attn_diag *diag)
     return status;
 }
 
+/* Every header is read now, so that one damaged member spoils the archive when
+ * it is opened, whichever array is wanted. */
 static attn_status open_npz(attn_file *file, attn_diag *diag)
 {
     npz *state = attn__calloc(1, sizeof *state);
@@ -326,6 +339,8 @@ static attn_status open_npz(attn_file *file, attn_diag *diag)
     return check_names(file, diag);
 }
 
+/* The data are judged while they are read: their length by the header, their
+ * CRC at their end. */
 static attn_status load_npz(attn_file *file, int64_t index, attn_array *array,
                             attn_diag *diag)
 {
@@ -348,6 +363,7 @@ static attn_status load_npz(attn_file *file, int64_t index, attn_array *array,
     return status;
 }
 
+/* After a failure of any step of open_npz too. */
 static void close_npz(attn_file *file)
 {
     npz *state = file->state;

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* Any kind of ZIP, so that none is called an unknown format. */
 static bool probe(const uint8_t *head, size_t n)
 {
     return n >= 4 && memcmp(head, "PK", 2) == 0;

@@ -22,6 +22,7 @@
 #define REGULAR_FILE (0100644u << 16)
 #define HEADER_MAX (46 + ATTN__MAX_NAME + 28)
 
+/* Known before the first byte is written, but for `offset`. */
 typedef struct member {
     const char *name;
     attn__npy_layout layout;
@@ -38,7 +39,9 @@ typedef struct writer {
 
 /* ------------------------------------------------------------ checksum */
 
-/* CRC-32 of IEEE 802.3 over what is written. */
+/* CRC-32 of IEEE 802.3 over what is written, a byte at a time by a table made
+ * on the stack: there is no global state, and 256 steps are nothing beside a
+ * member. */
 typedef struct crc_sink {
     attn__sink base;
     uint32_t table[256], crc;
@@ -73,16 +76,20 @@ static void crc_begin(crc_sink *s)
 
 /* ------------------------------------------------------------- records */
 
+/* A value, or the mark that says to look into the ZIP64 field. */
 static uint32_t narrow(int64_t value)
 {
     return value < ATTN__ZIP_SEE64 ? (uint32_t)value : ATTN__ZIP_SEE64;
 }
 
+/* The mark itself cannot be written as a value, so it counts as too large. */
 static bool is_wide(int64_t value)
 {
     return value >= ATTN__ZIP_SEE64;
 }
 
+/* A name that is all ASCII needs no mark and gets none, as with Python's
+ * zipfile. */
 static unsigned flags_of(const char *name)
 {
     for (; *name; name++)
@@ -92,7 +99,8 @@ static unsigned flags_of(const char *name)
 }
 
 /* The fields that both headers of a member share, from the version needed to
- * the length of the extra field. */
+ * the length of the extra field; zip_directory.c has the two layouts. Version
+ * 2.0 is what folders and deflate ask for, 4.5 what ZIP64 does. */
 static uint8_t *put_common(uint8_t *p, const member *m, unsigned n_extra)
 {
     p = attn__put16(p, n_extra ? VERSION64 : VERSION);
@@ -107,6 +115,7 @@ static uint8_t *put_common(uint8_t *p, const member *m, unsigned n_extra)
     return attn__put16(p, n_extra);
 }
 
+/* A member's name is the array's and ".npy", as numpy.savez has it. */
 static uint8_t *put_name(uint8_t *p, const member *m)
 {
     const size_t n = strlen(m->name);
@@ -133,6 +142,8 @@ static uint8_t *put_extra(uint8_t *p, const member *m, unsigned n_extra,
     return p;
 }
 
+/* Headers are built in memory and written whole: `at` counts every byte that
+ * the file has, since offsets come from it. */
 static attn_status put(writer *w, const uint8_t *from, const uint8_t *to,
                        attn_diag *diag)
 {
@@ -142,6 +153,8 @@ static attn_status put(writer *w, const uint8_t *from, const uint8_t *to,
     return attn__output_write(&w->output, from, n, diag);
 }
 
+/* Before each member's data. Sizes are known, so there is no data descriptor.
+ */
 static attn_status write_local(writer *w, const member *m, attn_diag *diag)
 {
     const unsigned n_extra = is_wide(m->size) ? 20 : 0;
@@ -154,6 +167,7 @@ static attn_status write_local(writer *w, const member *m, attn_diag *diag)
     return put(w, header, p, diag);
 }
 
+/* A record of the directory: the same again, with attributes and the offset. */
 static attn_status write_central(writer *w, const member *m, attn_diag *diag)
 {
     const bool far = is_wide(m->offset);
@@ -265,6 +279,8 @@ static attn_status prepare(const attn_array *array, member *m, crc_sink *crc,
     return ATTN_OK;
 }
 
+/* Members, directory, end: offsets are counted on the way, nothing is sought.
+ */
 static attn_status write_archive(writer *w, const attn_array *arrays,
                                  attn_diag *diag)
 {
@@ -285,6 +301,9 @@ static attn_status write_archive(writer *w, const attn_array *arrays,
     return write_end(w, begin, diag);
 }
 
+/* The data are walked over twice, for the CRC and for the file, and never
+ * copied: an archive of any size needs some hundred bytes a member. Nothing is
+ * opened before all arrays have been found writable. */
 attn_status attn_npz_write(const char *path, const attn_array *arrays,
                            int64_t n, attn_diag *diag)
 {

@@ -13,7 +13,8 @@
 
 #include "io/source.h"
 
-/* Policy, not format: larger is E_LIMIT. */
+/* Policy, not format: larger is E_LIMIT, so that a small file can't make its
+ * reader work or allocate without bound. Far above what real files have. */
 #define ATTN__MAX_HEADER 65536            /* bytes of a .npy header */
 #define ATTN__MAX_STRINGS (1 << 20)       /* strings in a text array */
 #define ATTN__MAX_STRING_BYTES (1 << 20)  /* bytes of one string */
@@ -25,6 +26,8 @@
 /* Deflate cannot do better than 258 bytes for 2 bits: 1032 to 1. */
 #define ATTN__MAX_RATIO 1032
 
+/* Readers are constants: one call of a library at a time is not asked for, and
+ * files don't know of each other. */
 typedef struct attn__reader {
     const char *format;
     /* Of files that are ours whatever they begin with; NULL: none. */
@@ -56,7 +59,8 @@ struct attn_file {
     void *state;
 };
 
-/* Fill `entry` with copies of the two strings. */
+/* Fill `entry` with copies of the two strings, which the file then owns, also
+ * where only one could be had. */
 attn_status attn__entry_name(attn_entry *entry, const char *name,
                              const char *format, attn_diag *diag);
 

@@ -38,6 +38,8 @@ typedef struct header {
     bool has_metadata;
 } header;
 
+/* Types of the format that have a meaning here; others (8-bit floats, complex)
+ * make an entry unreadable. Integers load as those of a .npy do. */
 static const struct {
     const char *dtype;
     char code; /* NumPy's, for attn__npy_read_data */
@@ -71,6 +73,7 @@ static bool type_of(const char *dtype, attn__npy_type *type)
 
 /* ---------------------------------------------------------------- parsing */
 
+/* A list of sizes, also an empty one: a number has no axes. */
 static attn_status parse_shape(attn__json *json, tensor *t)
 {
     bool more = !attn__json_accept(json, ']');
@@ -88,6 +91,7 @@ static attn_status parse_shape(attn__json *json, tensor *t)
     return ATTN_OK;
 }
 
+/* [begin, end), in bytes of the data, the header not counted. */
 static attn_status parse_offsets(attn__json *json, tensor *t)
 {
     ATTN__TRY(attn__json_count(json, &t->begin));
@@ -96,7 +100,8 @@ static attn_status parse_offsets(attn__json *json, tensor *t)
     return attn__json_expect(json, ']');
 }
 
-/* One "key: value" of a tensor; `seen` has a bit per key. */
+/* One "key: value" of a tensor; `seen` has a bit per key. Unknown keys are
+ * refused: they could change what the known ones mean. */
 static attn_status parse_item(attn__json *json, tensor *t, unsigned *seen)
 {
     static const char *const keys[] = {"dtype", "shape", "data_offsets"};
@@ -118,6 +123,7 @@ static attn_status parse_item(attn__json *json, tensor *t, unsigned *seen)
     return k == 1 ? parse_shape(json, t) : parse_offsets(json, t);
 }
 
+/* All three keys, once each, in any order. */
 static attn_status parse_tensor(attn__json *json, tensor *t)
 {
     unsigned seen = 0;
@@ -133,7 +139,8 @@ static attn_status parse_tensor(attn__json *json, tensor *t)
     return ATTN_OK;
 }
 
-/* An object of strings. */
+/* An object of strings. They are parsed, since the header must be JSON to its
+ * end, and then forgotten. */
 static attn_status parse_metadata(attn__json *json)
 {
     bool more;
@@ -150,6 +157,7 @@ static attn_status parse_metadata(attn__json *json)
     return ATTN_OK;
 }
 
+/* Names are shown to people and become names of arrays. */
 static attn_status check_name(const char *name, attn_diag *diag)
 {
     const size_t n = strlen(name);
@@ -163,7 +171,8 @@ static attn_status check_name(const char *name, attn_diag *diag)
     return ATTN_OK;
 }
 
-/* Room for one more tensor, all zeros. */
+/* Room for one more tensor, all zeros. Room doubles, so n tensors are moved at
+ * most twice each; pointers into the array don't outlive the next call. */
 static attn_status add_tensor(header *h, tensor **t, attn_diag *diag)
 {
     ATTN__REQUIRE(h->n < ATTN__MAX_TENSORS, diag, ATTN_E_LIMIT, "file",
@@ -203,6 +212,8 @@ static attn_status parse_member(attn__json *json, header *h)
     return parse_tensor(json, t);
 }
 
+/* Tensors are collected, not judged: of a file with several faults the same
+ * one is reported, whatever order its header has. */
 static attn_status parse(attn__json *json, header *h)
 {
     bool more;
@@ -244,6 +255,8 @@ static attn_status check_size(tensor *t, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* 2^53 because other readers keep numbers of JSON in doubles, and would see
+ * other bytes beyond it. */
 static attn_status check_offsets(const tensor *t, const header *h,
                                  attn_diag *diag)
 {
@@ -258,6 +271,7 @@ static attn_status check_offsets(const tensor *t, const header *h,
     return ATTN_OK;
 }
 
+/* For finding equal names by their neighbours. */
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const tensor *)a)->name, ((const tensor *)b)->name);
@@ -276,6 +290,7 @@ static int by_place(const void *a, const void *b)
     return strcmp(s->name, t->name);
 }
 
+/* qsort must not be given a null pointer, not even for nothing. */
 static void sort(header *h, int (*order)(const void *, const void *))
 {
     if (h->n > 0)
@@ -292,7 +307,9 @@ static attn_status check_names(header *h, attn_diag *diag)
     return ATTN_OK;
 }
 
-/* Each byte of the data belongs to one tensor. */
+/* Each byte of the data belongs to one tensor. The format asks for it: bytes
+ * that no tensor names could hide something, shared ones could be given two
+ * meanings. */
 static attn_status check_cover(header *h, attn_diag *diag)
 {
     int64_t at = 0;
@@ -313,6 +330,8 @@ static attn_status check_cover(header *h, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* Names, then each tensor, then all together. Afterwards every tensor's bytes
+ * lie in the file, are as many as it needs, and nobody else's. */
 static attn_status judge(header *h, attn_diag *diag)
 {
     ATTN__TRY(check_names(h, diag));
@@ -325,7 +344,9 @@ static attn_status judge(header *h, attn_diag *diag)
 
 /* ---------------------------------------------------------------- opening */
 
-/* Length and text of the header. */
+/* Length and text of the header. The length is the first thing that a hostile
+ * file lies about: it is held against the file's size, then against the policy,
+ * and only then is it a size of memory. */
 static attn_status read_text(const attn__source *source, header *h,
                              attn__json *json)
 {
@@ -358,6 +379,8 @@ static attn_status read_text(const attn__source *source, header *h,
     return ATTN_OK;
 }
 
+/* A type or rank that we don't read is a status of the entry: the rest of a
+ * model can still be loaded. */
 static attn_status describe(const tensor *t, attn_entry *entry,
                             attn_diag *diag)
 {
@@ -379,7 +402,8 @@ static attn_status describe(const tensor *t, attn_entry *entry,
     return ATTN_OK;
 }
 
-/* In the order of the data. */
+/* In the order of the data, which is that of judge()'s last sort: loading all
+ * entries reads the file once from front to back. */
 static attn_status make_entries(attn_file *file, const header *h,
                                 attn_diag *diag)
 {
@@ -398,6 +422,8 @@ static attn_status make_entries(attn_file *file, const header *h,
     return ATTN_OK;
 }
 
+/* The header's text and tensors live until entries are made of them, and no
+ * longer: an open file keeps names, shapes and offsets. */
 static attn_status open_safetensors(attn_file *file, attn_diag *diag)
 {
     header h = {NULL, 0, NULL, 0, 0, false};
@@ -415,6 +441,7 @@ static attn_status open_safetensors(attn_file *file, attn_diag *diag)
     return status;
 }
 
+/* Data are little-endian and row-major, like a .npy's, so its reader serves. */
 static attn_status load_safetensors(attn_file *file, int64_t index,
                                     attn_array *array, attn_diag *diag)
 {

@@ -13,6 +13,8 @@
 #include "core/diag.h"
 #include "core/system.h"
 
+/* The kind of file is asked of the open descriptor, not of the path, which may
+ * name something else by then. */
 attn_status attn__source_open(attn__source *source, const char *path,
                               attn_diag *diag)
 {
@@ -44,6 +46,7 @@ void attn__source_close(attn__source *source)
     source->fd = -1;
 }
 
+/* pread leaves the descriptor's own place alone: threads need no lock. */
 attn_status attn__source_read(const attn__source *source, int64_t offset,
                               void *data, size_t n, attn_diag *diag)
 {
@@ -67,6 +70,7 @@ attn_status attn__source_read(const attn__source *source, int64_t offset,
     return ATTN_OK;
 }
 
+/* The place moves on after a failure too; nobody reads on after one. */
 static attn_status read_on(attn__stream *stream, void *data, size_t n,
                            attn_diag *diag)
 {

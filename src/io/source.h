@@ -8,6 +8,7 @@
 
 #include "attn.h"
 
+/* `size` is that of the moment of opening, and everything is judged by it. */
 typedef struct attn__source {
     int fd; /* -1: closed */
     int64_t size;
@@ -22,6 +23,8 @@ void attn__source_close(attn__source *source);
 attn_status attn__source_read(const attn__source *source, int64_t offset,
                               void *data, size_t n, attn_diag *diag);
 
+/* A reader of bytes in their order, never backwards. It is the first member of
+ * what really reads, whose own type `read` knows. */
 typedef struct attn__stream {
     const char *name; /* of the array, for the diag */
     int64_t size;     /* bytes in all */
@@ -29,7 +32,8 @@ typedef struct attn__stream {
                         attn_diag *diag);
 } attn__stream;
 
-/* A stream of `size` bytes of a file from `at` on. */
+/* A stream of `size` bytes of a file from `at` on. Several may read one source
+ * at the same time, since each has its own place. */
 typedef struct attn__file_stream {
     attn__stream base;
     const attn__source *source;

@@ -7,6 +7,8 @@
 
 #include "core/utf8.h"
 
+/* Leading byte by the size: 0xc0, 0xe0, 0xf0 are the high bits of 0xf00 >>
+ * size. */
 int attn__utf8_encode(uint32_t point, char *to)
 {
     const int size = point < 0x80 ? 1 : point < 0x800 ? 2
@@ -22,6 +24,8 @@ int attn__utf8_encode(uint32_t point, char *to)
     return size;
 }
 
+/* NumPy pads with zeros and cannot hold a string that ends in one; a zero with
+ * text behind it comes from no string. */
 int64_t attn__utf8_of_utf32(const uint8_t *from, int64_t n, char *to)
 {
     const char *start = to;
@@ -42,6 +46,7 @@ int64_t attn__utf8_of_utf32(const uint8_t *from, int64_t n, char *to)
     return to - start;
 }
 
+/* Zeros at the end are padding; elsewhere they would end the string early. */
 int64_t attn__utf8_of_bytes(const uint8_t *from, int64_t n, char *to)
 {
     uint32_t point;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The 1 to 4 bytes of a code point. */
+/* The 1 to 4 bytes of a code point that is one; how many. No terminator. */
 int attn__utf8_encode(uint32_t point, char *to);
 /* n UTF-32 code points of native byte order, padded with zeros, as a
  * terminated UTF-8 string: to[] has room for 4 n + 1 bytes. Returns its

@@ -20,6 +20,8 @@
 /* What else a writer may set: two bits of deflate's effort. */
 #define ATTN__ZIP_KNOWN_FLAGS 0x080eu
 
+/* By bytes: no alignment, no byte order of the machine. The puts return the
+ * place behind what they have written. */
 static inline uint16_t attn__get16(const uint8_t *p)
 {
     return (uint16_t)(p[0] | p[1] << 8);

@@ -15,16 +15,19 @@
 #include "io/zip_bytes.h"
 #include "io/zip_end.h"
 
+/* APPNOTE 4.3.12 and 4.3.7: sizes without name, extra fields and comment. */
 #define CENTRAL_SIZE 46
 #define LOCAL_SIZE 30
 #define EXTRA_ZIP64 0x0001u
 #define ZIP_VERSION 63
 
-/* The narrow fields of a header that a ZIP64 extra field can replace. */
+/* The narrow fields of a header that a ZIP64 extra field can replace (APPNOTE
+ * 4.5.3). They are 64 bits wide here before and after. */
 typedef struct wide_fields {
     uint64_t size, packed, offset;
 } wide_fields;
 
+/* One field of a ZIP64 extra field, taken or passed over; false at its end. */
 static bool take64(const uint8_t **at, const uint8_t *end, uint64_t *value,
                    bool wanted)
 {
@@ -81,6 +84,9 @@ static attn_status apply_extra(const uint8_t *extra, size_t n, bool local,
     return ATTN_OK;
 }
 
+/* Part by part, between slashes. We never unpack to the disk, but who lists an
+ * archive with us and unpacks it with something else should not be surprised.
+ */
 bool attn__zip_name_stays_inside(const char *name)
 {
     const char *part = name;
@@ -154,7 +160,17 @@ static attn_status check_kind(const attn__zip_member *m, attn_diag *diag)
     return ATTN_OK;
 }
 
-/* The record at p, of at most `left` bytes; *used of them are its own. */
+/* The record at p, of at most `left` bytes; *used of them are its own:
+ *
+ *      0 signature          4, 6 versions: made by, needed
+ *      8 flags             10 method           12 time and date
+ *     16 CRC               20 packed size      24 size
+ *     28 length of name    30 of extra fields  32 of comment
+ *     34 volume            36, 38 attributes   42 offset of the local header
+ *     46 the name, the extra fields, the comment
+ *
+ * Times, attributes and comments mean nothing to an array: they are not
+ * judged. */
 static attn_status parse_central(const uint8_t *p, size_t left,
                                  attn__zip_member *m, size_t *used,
                                  attn_diag *diag)
@@ -194,7 +210,9 @@ static bool agrees(uint64_t local, uint64_t central, unsigned flags)
     return local == central || (flags & ATTN__ZIP_DESCRIPTOR && local == 0);
 }
 
-/* The local header says what the directory says. local[] holds all of it. */
+/* The local header says what the directory says. local[] holds all of it. Some
+ * readers go by the directory and others by local headers: where the two differ
+ * one archive would be two. */
 static attn_status compare_local(const uint8_t *local, size_t n_name,
                                  size_t n_extra, const attn__zip_member *m,
                                  attn_diag *diag)
@@ -215,7 +233,13 @@ static attn_status compare_local(const uint8_t *local, size_t n_name,
     return ATTN_OK;
 }
 
-/* Check the local header of m, and find where its data end. */
+/* Check the local header of m, and find where its data end. After the
+ * signature:
+ *
+ *      4 version needed     6 flags             8 method
+ *     10 time and date     14 CRC              18 packed size
+ *     22 size              26 length of name   28 length of extra fields
+ *     30 the name, the extra fields, the data */
 static attn_status check_local(const attn__source *source, int64_t limit,
                                attn__zip_member *m, attn_diag *diag)
 {
@@ -247,6 +271,7 @@ static attn_status check_local(const attn__source *source, int64_t limit,
     return status;
 }
 
+/* Pointers are sorted, so that members keep the directory's order. */
 static int by_begin(const void *a, const void *b)
 {
     const attn__zip_member *const *x = a, *const *y = b;
@@ -324,6 +349,8 @@ static attn_status read_central(const attn__source *source,
     return status;
 }
 
+/* Reads the directory and as many local headers as it has members, never their
+ * data. */
 attn_status attn__zip_directory_read(const attn__source *source,
                                      attn__zip_directory *directory,
                                      attn_diag *diag)

@@ -14,6 +14,7 @@
 
 #include "io/source.h"
 
+/* What the directory says of a member and its local header has confirmed. */
 typedef struct attn__zip_member {
     char *name; /* terminated; plain UTF-8; no path out of its folder */
     uint32_t crc;

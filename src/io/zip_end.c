@@ -12,13 +12,16 @@
 #include "core/diag.h"
 #include "io/zip_bytes.h"
 
+/* APPNOTE 4.3.16, 4.3.14 and 4.3.15: sizes without what has any length. */
 #define END_SIZE 22
 #define END64_SIZE 56
 #define LOCATOR_SIZE 20
 #define COMMENT_MAX 65535
 
 /* The last end record in tail[0..n-1], the end of the file: *at is its place,
- * which must be followed by its comment and nothing else. */
+ * which must be followed by its comment and nothing else. A comment may contain
+ * the signature of an end record, and readers differ in which they take: here
+ * such a file is refused, since the last one does not end the file. */
 static attn_status find_end(const uint8_t *tail, int64_t n, int64_t *at,
                             attn_diag *diag)
 {
@@ -35,7 +38,11 @@ static attn_status find_end(const uint8_t *tail, int64_t n, int64_t *at,
     return ATTN_OK;
 }
 
-/* The end record, at *at of the file. */
+/* The end record, at *at of the file, copied to end[0..END_SIZE-1]:
+ *
+ *      0 signature          4 volume            6 volume of the directory
+ *      8 members in it     10 members          12 size of the directory
+ *     16 offset of it      20 length of the comment that follows */
 static attn_status read_end(const attn__source *source, uint8_t *end,
                             int64_t *at, attn_diag *diag)
 {
@@ -72,7 +79,14 @@ static attn_status wide_field(uint64_t wide, uint64_t narrow, uint64_t refers,
     return ATTN_OK;
 }
 
-/* The 64-bit record whose locator stands at `locator_at`. */
+/* The 64-bit record whose locator stands at `locator_at`:
+ *
+ *      0 signature          4 size of what follows (64 bits)
+ *     12, 14 versions      16, 20 volumes      24, 32 members (64 bits)
+ *     40 size of the directory (64 bits)       48 offset of it (64 bits)
+ *
+ * It is found by the locator's offset (at 8) and must end where the locator
+ * begins: its size says so, and only then are its fields believed. */
 static attn_status read_end64(const attn__source *source,
                               const uint8_t *locator, int64_t locator_at,
                               const uint8_t *narrow, attn__zip_end *end,
@@ -107,6 +121,8 @@ static attn_status read_end64(const attn__source *source,
     return ATTN_OK;
 }
 
+/* The 64-bit record counts where its locator stands before the end record,
+ * whether or not the narrow fields refer to it; both must then agree. */
 attn_status attn__zip_end_read(const attn__source *source, attn__zip_end *end,
                                attn_diag *diag)
 {

@@ -14,6 +14,8 @@ typedef struct attn__zip_end {
     int64_t offset, size; /* of the directory, which ends at its end record */
 } attn__zip_end;
 
+/* Find and check the end records. Afterwards offset + size is a place in the
+ * file, and nothing lies between the directory and its end. */
 attn_status attn__zip_end_read(const attn__source *source, attn__zip_end *end,
                                attn_diag *diag);
 

@@ -7,10 +7,13 @@
 
 #include <string.h>
 
-/* Panels of one unit should stay in the second-level cache. */
+/* Panels of one unit should stay in the second-level cache, of which this is
+ * half or a quarter on the CPUs of these years (1 to 2 MiB). It decides no
+ * bits: rows do not know of each other. */
 #define PANEL_BYTES (512 * 1024)
 
-/* For each pass the last row of kernels.def that fits, or -1. One look at
+/* For each pass the last row of kernels.def that fits, or -1: rows stand there
+ * from the lowest level to the highest, so the last is the best. One look at
  * every row: tiny calls plan each time. */
 static void best_kernels(const attn_desc *d, int16_t *kernel)
 {
@@ -37,6 +40,9 @@ static int64_t macro_rows(const attn_desc *d, attn__tile_shape tile)
                                    rows);
 }
 
+/* The choice is made for all passes at once: a plan does not know which of
+ * them it will run, and a backward must form the scores of its forward again
+ * bit for bit, so both take the same level. */
 attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag)
 {
     best_kernels(&plan->desc, plan->kernel);
@@ -49,6 +55,8 @@ attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* Allocates nothing and keeps no pointer of the caller's. `plan` is touched
+ * only on success. */
 attn_status attn_plan_init(attn_plan *plan, const attn_desc *desc,
                            attn_diag *diag)
 {
@@ -75,6 +83,9 @@ attn_status attn_plan_init(attn_plan *plan, const attn_desc *desc,
     return attn__ok(diag);
 }
 
+/* Copied rather than cast: the public attn_plan is an array of bytes, and
+ * reading it as another type through a pointer would break the aliasing rules.
+ */
 attn_status attn__plan_open(const attn_plan *plan, attn__plan *body,
                             attn_diag *diag)
 {

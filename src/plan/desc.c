@@ -9,11 +9,17 @@
 #include <math.h>
 #include <string.h>
 
+/* The eight ATTN_WITH_ bits of attn.h. A bit that this version does not know
+ * may not be passed over: the result would lack what it asks for. */
 #define KNOWN_INPUTS UINT32_C(0xff)
 /* Positions are sums of a few of these and must fit in 63 bits. */
 #define MAX_SIZE (INT64_C(1) << 60)
 #define MAX_REACH (INT64_C(1) << 62)
 
+/* Every field that is not named here is 0, and 0 is its default: no mask, no
+ * cap, no dropout, empty rows give zero. So fields that later versions append
+ * need no code in programs of today. Without dims every score is 0 and the
+ * scale means nothing; 1 keeps it finite. */
 void attn_desc_init(attn_desc *desc, attn_dtype dtype, int64_t batch,
                     int64_t heads_q, int64_t heads_kv, int64_t len_q,
                     int64_t len_k, int64_t dim_qk, int64_t dim_v)
@@ -34,6 +40,8 @@ void attn_desc_init(attn_desc *desc, attn_dtype dtype, int64_t batch,
     desc->scale = dim_qk > 0 ? 1 / sqrt((double)dim_qk) : 1;
 }
 
+/* Two fields for one type, since quantised keys will come; today they must
+ * agree. */
 static attn_status validate_types(const attn_desc *d, attn_diag *diag)
 {
     ATTN__REQUIRE(attn__is_float(d->dtype), diag, ATTN_E_DTYPE, "dtype",
@@ -67,6 +75,9 @@ static attn_status validate_choices(const attn_desc *d, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* Zero is a size like any other: no rows, no keys, no heads, no dims are
+ * problems with an answer. Only heads of keys must exist where there are
+ * queries to read them, and each serves the same number of query heads. */
 static attn_status validate_sizes(const attn_desc *d, attn_diag *diag)
 {
     const struct {
@@ -95,7 +106,10 @@ static attn_status validate_sizes(const attn_desc *d, attn_diag *diag)
     return ATTN_OK;
 }
 
-/* The work must be countable: batch * heads * rows in 63 bits. */
+/* The work must be countable: batch * heads * rows in 63 bits, with a factor of
+ * 8 for the largest element, so that byte offsets into statistics (lse, per-row
+ * sums) can't overflow either. Tensors are checked one by one, with their
+ * strides, when they come. */
 static attn_status validate_products(const attn_desc *d, attn_diag *diag)
 {
     int64_t n = attn__max_i64(d->batch, 1);
@@ -136,6 +150,9 @@ static attn_status validate_inputs(const attn_desc *d, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* -1 is "no bound"; 0 is a bound, at the query's own position. What lies below
+ * -1 is refused, since in some libraries any negative number means no bound,
+ * and in others it is a reach to the other side. */
 static attn_status validate_window(const char *name, int64_t window,
                                    attn_diag *diag)
 {
@@ -182,6 +199,9 @@ static attn_status validate_dropout(const attn_desc *d, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* In the order of the fields, so that of several mistakes the first one in the
+ * struct is named, always the same. Later rules rely on earlier ones: products
+ * on sizes being in range, dropout on products. */
 attn_status attn__desc_validate(const attn_desc *d, attn_diag *diag)
 {
     ATTN__REQUIRE(d->size == sizeof *d, diag, ATTN_E_ARG, "size",

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+/* A text that may be longer than its buffer: `used` counts on. */
 typedef struct text {
     char *at;
     size_t size, used;
@@ -30,6 +31,8 @@ static void add(text *t, const char *format, ...)
     t->used += n > 0 ? (size_t)n : 0;
 }
 
+/* Why it is this level and not a better one: the caller's limit, the CPU (or
+ * ATTN_ISA, which lowers the CPU facts themselves), or the build. */
 static const char *reason(const attn__plan *plan, const attn__kernel_row *row)
 {
     const attn__cpu *cpu = attn__cpu_facts();
@@ -41,6 +44,9 @@ static const char *reason(const attn__plan *plan, const attn__kernel_row *row)
                                 : "best that this build has for this CPU";
 }
 
+/* One line a choice, in the order in which they are made. The text is for
+ * people and may change with any version; its length, without the terminator,
+ * is returned as snprintf does. */
 size_t attn_plan_describe(const attn_plan *plan, char *buffer, size_t size)
 {
     static const char *const passes[] = {"forward", "backward", "weights"};
@@ -79,6 +85,7 @@ size_t attn_plan_describe(const attn_plan *plan, char *buffer, size_t size)
     return t.used;
 }
 
+/* A kernel may be absent for two reasons that ask for different cures. */
 static const char *availability(unsigned needs, attn_isa isa)
 {
     const attn__cpu *cpu = attn__cpu_facts();

@@ -7,9 +7,12 @@
 #include "attn.h"
 #include "kernels/kernels.h"
 
-/* Tells a plan of this version from arbitrary bytes. */
+/* Tells a plan of this version from arbitrary bytes: "attnplan", and the size,
+ * which changes with the fields. */
 #define ATTN__PLAN_MARK (UINT64_C(0x6174746e706c616e) ^ sizeof(attn__plan))
 
+/* No pointers, only row numbers and counts: a plan is copied as bytes, and is
+ * the same in every process that runs this build. */
 typedef struct attn__plan {
     uint64_t mark;
     attn_desc desc;
@@ -26,14 +29,18 @@ attn_status attn__plan_open(const attn_plan *plan, attn__plan *body,
 /* Every rule that a descriptor must keep, in the order of its fields. */
 attn_status attn__desc_validate(const attn_desc *desc, attn_diag *diag);
 
-/* Kernels and tile counts for a valid descriptor. */
+/* Kernels and rows per unit for a valid descriptor. E_UNSUPPORTED where no row
+ * of kernels.def takes the type on this CPU within desc.isa_limit. */
 attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag);
 
-/* The workspace of a pass; false where a size overflows. */
+/* The workspace of a pass; false where a size overflows. Enough for every run
+ * within the capacity of the descriptor and with any strides. */
 bool attn__workspace_of(const attn__plan *plan, attn_pass pass,
                         int64_t threads, attn_workspace *workspace);
 
-/* Which kernel a forward runs: bits depend on len_q. */
+/* Which kernel a forward runs: bits depend on len_q. It is the descriptor's and
+ * not the longest of a call, so that a sequence has the same bits whatever else
+ * is packed with it. */
 static inline attn__pass attn__forward_pass(const attn_desc *d)
 {
     return d->len_q <= ATTN__DECODE_QUERIES ? ATTN__PASS_decode
@@ -46,7 +53,9 @@ static inline int64_t attn__segments(int64_t len_k)
     return attn__max_i64(1, attn__ceil_div(len_k, ATTN__SEGMENT_KEYS));
 }
 
-/* Rows of the arrays of per-row sums that backward keeps. */
+/* Rows of the arrays of per-row sums that backward keeps, for one head: of one
+ * batch entry, or packed (varlen) of all sequences. A total of 0 was not known
+ * when planning, and batch * len_q bounds it. */
 static inline int64_t attn__rows_per_head(const attn_desc *d)
 {
     if (!(d->inputs & ATTN_WITH_VARLEN))

@@ -9,11 +9,15 @@
 
 #include <string.h>
 
+/* Rows per tile and size of an accumulator, all that a slot's size depends on
+ * besides the dims. */
 static attn__tile_shape tile_of(const attn__plan *plan, attn__pass pass)
 {
     return attn__kernels[plan->kernel[pass]].tile;
 }
 
+/* The slot of a forward or of weights: panels of q, scores and sums of as many
+ * rows as share a pass over K and V. */
 static bool forward_bytes(const attn__plan *plan, attn__pass pass,
                           size_t *slot)
 {
@@ -28,7 +32,8 @@ static bool forward_bytes(const attn__plan *plan, attn__pass pass,
     return !arena.overflow;
 }
 
-/* The largest of the three kernels' slots. */
+/* The largest of the three kernels' slots: phases run one after the other and
+ * use the same memory. */
 static bool backward_bytes(const attn__plan *plan, size_t *slot)
 {
     const size_t dim_qk = (size_t)plan->desc.dim_qk;
@@ -54,7 +59,10 @@ static bool backward_bytes(const attn__plan *plan, size_t *slot)
     return true;
 }
 
-/* States of a decode: m, l and acc of each row after each segment. */
+/* States of a decode: m, l and acc of each row after each segment. They are
+ * shared, not in slots: who computes a segment is not who joins them. The
+ * capacity counts, so that a growing cache never needs more than was planned;
+ * where it is one segment, the kernel finishes rows by itself. */
 static bool state_bytes(const attn__plan *plan, size_t *shared)
 {
     const attn_desc *d = &plan->desc;
@@ -89,6 +97,8 @@ static bool shared_bytes(const attn_desc *d, size_t *shared)
            attn__align_size(bytes, ATTN__ALIGN, shared);
 }
 
+/* size = shared + threads * slot, each aligned, so that slot i begins at
+ * shared + i * slot. No two slots share a cache line. */
 bool attn__workspace_of(const attn__plan *plan, attn_pass pass,
                         int64_t threads, attn_workspace *workspace)
 {

@@ -40,6 +40,9 @@ static void run_tasks(attn_pool *pool)
     }
 }
 
+/* The life of one thread. It never looks at which parallel_for it serves: all
+ * that it needs is under the lock, so a thread that comes late to one simply
+ * helps with the next. */
 static void *worker(void *arg)
 {
     attn_pool *pool = arg;
@@ -55,7 +58,9 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* Take the pool for one parallel_for; false if it is taken. */
+/* Take the pool for one parallel_for; false if it is taken: by another thread
+ * of the host, or by the very task that calls now. Waiting for it could be
+ * waiting for oneself, so the caller does its own work instead. */
 static bool begin(attn_pool *pool, int64_t n, attn_task *task, void *arg)
 {
     bool taken;
@@ -75,6 +80,10 @@ static bool begin(attn_pool *pool, int64_t n, attn_task *task, void *arg)
     return !taken;
 }
 
+/* The contract of attn_exec.parallel_for: returns when all n tasks have run,
+ * and what they wrote is then visible to the caller, since each of them took
+ * the lock after its writes and the caller took it last. Any number of host
+ * threads may call it on one pool. */
 void attn_pool_parallel_for(void *ctx, int64_t n, attn_task *task, void *arg)
 {
     attn_pool *pool = ctx;
@@ -95,6 +104,7 @@ void attn_pool_parallel_for(void *ctx, int64_t n, attn_task *task, void *arg)
     pthread_mutex_unlock(&pool->lock);
 }
 
+/* All three or none: a pool that could not be made leaves nothing behind. */
 static bool init_primitives(attn_pool *pool)
 {
     if (pthread_mutex_init(&pool->lock, NULL) != 0)
@@ -108,6 +118,8 @@ static bool init_primitives(attn_pool *pool)
     return false;
 }
 
+/* The caller owns the pool. NULL only for a bad n or without memory: a pool of
+ * no threads of its own is one, whose caller does all the work. */
 attn_pool *attn_pool_create(int64_t n)
 {
     attn_pool *pool;
@@ -131,6 +143,9 @@ attn_pool *attn_pool_create(int64_t n)
     return pool;
 }
 
+/* No parallel_for may be under way: threads end between tasks and are waited
+ * for. A child after fork has the memory of a pool but none of its threads,
+ * and must not come here (the Python package makes a new pool there). */
 void attn_pool_destroy(attn_pool *pool)
 {
     if (!pool)

@@ -13,6 +13,7 @@ typedef struct views {
     int n_outputs, n; /* outputs come first */
 } views;
 
+/* Absent tensors are left out, empty ones are not: they overlap nothing. */
 static void add(views *v, attn_input t, const char *name)
 {
     if (!attn__given(&t))
@@ -21,6 +22,7 @@ static void add(views *v, attn_input t, const char *name)
     v->name[v->n++] = name;
 }
 
+/* Of a backward, o and lse are inputs although attn_args has them writable. */
 static void add_outputs(views *v, const checker *c, const attn_tensor *out)
 {
     const attn_args *a = c->args;
@@ -43,6 +45,7 @@ static void add_outputs(views *v, const checker *c, const attn_tensor *out)
     v->n_outputs = v->n;
 }
 
+/* Index arrays too: kernels read them while outputs are being written. */
 static void add_inputs(views *v, const checker *c)
 {
     const attn_args *a = c->args;
@@ -67,6 +70,7 @@ static void add_inputs(views *v, const checker *c)
     add(v, a->dlse, "dlse");
 }
 
+/* At most 6 * 22 pairs, each told apart by its bounds alone in most calls. */
 attn_status attn__check_apart(const checker *c, const attn_tensor *out)
 {
     views v;

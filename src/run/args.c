@@ -7,6 +7,7 @@
 
 #include "core/diag.h"
 
+/* A type that must be exactly that: the plan has chosen its kernels by it. */
 static attn_status check_dtype(const attn_input *t, const char *name,
                                attn_dtype dtype, attn_diag *diag)
 {
@@ -16,7 +17,8 @@ static attn_status check_dtype(const attn_input *t, const char *name,
     return ATTN_OK;
 }
 
-/* f64, f32 or the type of q. */
+/* f64, f32 or the type of q: what shapes scores is often made in f32 for a
+ * model of 16 bits, and is small beside q, k and v, so it needs no copy. */
 static attn_status check_real(const checker *c, const attn_input *t,
                               const char *name)
 {
@@ -28,6 +30,8 @@ static attn_status check_real(const checker *c, const attn_input *t,
     return ATTN_OK;
 }
 
+/* Broadcasting from the right to (B, H, Lq, Lk), as in NumPy; Lk is that of
+ * this call, not the capacity. */
 static attn_status check_broadcast(const checker *c, const attn_input *t,
                                    const char *name)
 {
@@ -75,6 +79,9 @@ static attn_status check_presence(const checker *c)
     return ATTN_OK;
 }
 
+/* (B, Hq, Lq, D), or packed (T, Hq, D) with at most as many rows as the plan
+ * has counted memory for: a plan serves any batch of sequences within its
+ * total. */
 static attn_status check_q(const checker *c)
 {
     const attn_desc *d = c->desc;
@@ -119,7 +126,9 @@ static attn_status check_keys(const checker *c, const attn_input *t,
         c->diag);
 }
 
-/* The length of the key axis, from k or from the block table. */
+/* The length of the key axis, from k or from the block table. Not from
+ * k_lengths: masks and bias keep the whole axis, of which a batch entry may use
+ * the front. */
 static attn_status find_len_k(checker *c)
 {
     const attn_input *k = &c->args->kv.k;
@@ -148,6 +157,8 @@ static attn_status find_len_k(checker *c)
     return ATTN_OK;
 }
 
+/* k before v, since v's shape is judged by k's. Weights alone need no v, but a
+ * v that is there must be right. */
 static attn_status check_kv(checker *c)
 {
     const attn_kv *kv = &c->args->kv;
@@ -158,6 +169,8 @@ static attn_status check_kv(checker *c)
     return find_len_k(c);
 }
 
+/* What changes scores without being q or k. Slopes may differ between batch
+ * entries, (B, Hq); sinks belong to the model, (Hq). */
 static attn_status check_shapers(const checker *c)
 {
     const attn_args *a = c->args;
@@ -199,6 +212,7 @@ static attn_status check_index(const checker *c, const attn_input *t,
     return attn__check_shape(t, name, 1, &n, c->diag);
 }
 
+/* Element i of an index array whose shape has been checked. */
 static int64_t index_at(const attn_input *t, int64_t i)
 {
     return attn__load_index(t->data, t->dtype, i * t->stride[0]);
@@ -243,6 +257,8 @@ static int64_t key_room(const checker *c, int64_t b)
     return attn__min_i64(c->len_k, c->desc->len_k);
 }
 
+/* 0 to the room of each batch entry: a length of 0 is a sequence that has no
+ * keys yet, whose rows are empty. */
 static attn_status check_k_lengths(const checker *c)
 {
     const attn_input *lengths = &c->args->kv.k_lengths;
@@ -259,6 +275,8 @@ static attn_status check_k_lengths(const checker *c)
     return ATTN_OK;
 }
 
+/* Within 2^62, so that position = offset + i and its window stay within 63
+ * bits. Below 0 is legal: such a query stands before every key. */
 static attn_status check_q_offset(const checker *c)
 {
     const attn_input *offset = &c->args->q_offset;
@@ -301,6 +319,8 @@ static attn_status check_block_table(const checker *c)
     return ATTN_OK;
 }
 
+/* In this order: k_lengths is bounded by cu_seqlens_k, the table by k_lengths.
+ */
 static attn_status check_indices(const checker *c)
 {
     const attn_args *a = c->args;
@@ -341,6 +361,7 @@ static attn_status check_dropout(const checker *c)
 
 /* -------------------------------------------------- d_o, o, lse, outputs */
 
+/* o, d_o: rows and type of q, with `dim` columns. */
 static attn_status check_like_q(const checker *c, const attn_input *t,
                                 const char *name, int64_t dim)
 {
@@ -356,7 +377,8 @@ static attn_status check_like_q(const checker *c, const attn_input *t,
         c->diag);
 }
 
-/* lse, dlse, entropy: (batch, heads, len) or (heads, total). */
+/* lse, dlse, entropy: (batch, heads, len) or (heads, total). Never 16 bits: an
+ * lse of 8 bits of mantissa would cost backward every digit of its weights. */
 static attn_status check_stats(const checker *c, const attn_input *t,
                                const char *name)
 {
@@ -373,6 +395,8 @@ static attn_status check_stats(const checker *c, const attn_input *t,
         t, name, 3, (int64_t[]){d->batch, d->heads_q, d->len_q}, c->diag);
 }
 
+/* A gradient has the shape of what it is the gradient of, its strides are its
+ * own. */
 static attn_status check_like(const checker *c, const attn_tensor *t,
                               const attn_input *model, const char *name)
 {
@@ -383,6 +407,8 @@ static attn_status check_like(const checker *c, const attn_tensor *t,
     return attn__check_shape(&view, name, model->rank, model->shape, c->diag);
 }
 
+/* (B, heads, rows, Lk), all heads and rows or the chosen ones. Packed
+ * sequences would need a ragged array, which no tensor is. */
 static attn_status check_weights(const checker *c, const attn_tensor *t,
                                  const char *name, int64_t heads,
                                  int64_t rows)
@@ -397,6 +423,7 @@ static attn_status check_weights(const checker *c, const attn_tensor *t,
         c->diag);
 }
 
+/* Any of the four outputs, alone or together; a call for none is a mistake. */
 static attn_status check_forward(const checker *c)
 {
     const attn_args *a = c->args;
@@ -418,6 +445,7 @@ static attn_status check_forward(const checker *c)
     return ATTN_OK;
 }
 
+/* dsinks, dslopes: sums over all rows of a head, which 16 bits would ruin. */
 static attn_status check_small_gradient(const checker *c, const attn_tensor *t,
                                         const attn_input *model,
                                         const char *name)
@@ -430,6 +458,7 @@ static attn_status check_small_gradient(const checker *c, const attn_tensor *t,
     return check_like(c, t, model, name);
 }
 
+/* dq, dk, dv, dbias: the type of their input. */
 static attn_status check_gradient(const checker *c, const attn_tensor *t,
                                   const attn_input *model, const char *name)
 {
@@ -441,6 +470,9 @@ static attn_status check_gradient(const checker *c, const attn_tensor *t,
     return check_dtype(&view, name, model->dtype, c->diag);
 }
 
+/* o and lse are inputs here: those of the forward with the same plan and
+ * arguments. That they are cannot be checked without doing it again; the vjp
+ * of the Python package keeps them together. */
 static attn_status check_backward(const checker *c)
 {
     const attn_args *a = c->args;
@@ -482,6 +514,8 @@ static attn_status check_chosen(const checker *c, const int64_t *chosen,
     return ATTN_OK;
 }
 
+/* What attn_weights takes besides: NULL for all rows and heads, or lists, in
+ * any order and with repetitions. */
 static attn_status check_rows(const checker *c, const attn_tensor *out,
                               const attn_rows *rows)
 {

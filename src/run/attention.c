@@ -8,7 +8,8 @@
 typedef attn_status run_pass(const attn_plan *, const attn_args *,
                              const attn_exec *, attn_diag *);
 
-/* Aligned memory inside a larger block, which is what is freed. */
+/* Aligned memory inside a larger block, which is what is freed: the allocator
+ * hook is malloc's interface and knows no alignment. */
 static attn_status with_memory(const attn_plan *plan, attn_exec *exec,
                                attn_pass pass, void **block, attn_diag *diag)
 {
@@ -27,6 +28,9 @@ static attn_status with_memory(const attn_plan *plan, attn_exec *exec,
     return ATTN_OK;
 }
 
+/* What a program does that calls once: every step is a public call, and a
+ * program that calls often does them itself and keeps plan, workspace and
+ * pool. Whatever fails, all that was taken is given back. */
 static attn_status run_once(const attn_desc *desc, const attn_args *args,
                             int64_t threads, attn_pass pass, run_pass *run,
                             attn_diag *diag)

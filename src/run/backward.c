@@ -8,7 +8,9 @@
 #include <string.h>
 
 /* Units of keys: (batch, KV head, chunk), or with pages (page, KV head,
- * chunk of the page). */
+ * chunk of the page). A page belongs to whoever's table names it, or to several
+ * sequences with the same beginning: as a unit of its own it sums over all of
+ * them, and no two units write one row of dk and dv. */
 static int64_t key_chunks(const attn__problem *p)
 {
     const int64_t keys = p->block_table.data ? p->page_size : p->key_rows;
@@ -16,6 +18,8 @@ static int64_t key_chunks(const attn__problem *p)
     return attn__ceil_div(keys, ATTN__KEYS_PER_UNIT);
 }
 
+/* The unit's heads are the whole group, which shares the KV head: dk and dv
+ * sum over it in one order. */
 static bool make_key_unit(const attn__phase *phase, int64_t index,
                           attn__unit *unit)
 {
@@ -49,6 +53,9 @@ static int64_t bias_blocks(int64_t size, int64_t block)
     return size == 1 ? 1 : attn__ceil_div(size, block);
 }
 
+/* A unit owns its block of dbias and sums over all that the bias was broadcast
+ * to, in ascending order: batches, heads, rows. An axis of size 1 is one block
+ * that stands for the whole axis. */
 static bool make_bias_unit(const attn__phase *phase, int64_t index,
                            attn__unit *unit)
 {
@@ -107,6 +114,7 @@ static void run_phase(const attn__plan *plan, const attn__problem *problem,
     attn__run_phase(&phase, exec);
 }
 
+/* dsinks and dslopes are f64 or f32; sums come in fp64 and are rounded once. */
 static void store(const attn_tensor *t, int64_t index, double value)
 {
     if (t->dtype == ATTN_F64)
@@ -168,6 +176,14 @@ static void place_row_sums(const attn__plan *plan, const attn_args *args,
         p->row_dslopes = at;
 }
 
+/* dq, dk, dv, dbias, dsinks and dslopes, those that have memory:
+ *
+ *     dS = P * (dO V^T - delta + dlse),  delta_i = <dO_i, O_i>
+ *     dQ = scale dS K,  dK = scale dS^T Q,  dV = P^T dO,  dbias = dS
+ *
+ * with P = e^(S - lse) from scores formed again; a softcap puts its slope into
+ * dS, dropout its factors into P and dO V^T. A gradient that nobody asks for
+ * costs no phase. */
 attn_status attn_backward(const attn_plan *plan, const attn_args *args,
                           const attn_exec *exec, attn_diag *diag)
 {

@@ -16,12 +16,13 @@ typedef struct checker {
 } checker;
 
 /* Every rule of a call, in the order of attn_args. `out` and `rows` are those
- * of attn_weights. Fills in c->len_k. */
+ * of attn_weights. Fills in c->len_k. Reads index arrays, and of all other
+ * tensors only what describes them: their elements may be anything, NaN too. */
 attn_status attn__check_call(checker *c, const attn_tensor *out,
                              const attn_rows *rows);
 
 /* Outputs of the call overlap neither themselves, nor each other, nor any
- * input. */
+ * input. Comes last: it trusts shapes and strides. */
 attn_status attn__check_apart(const checker *c, const attn_tensor *out);
 
 #endif

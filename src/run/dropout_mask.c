@@ -5,6 +5,8 @@
 #include "core/philox.h"
 #include "run/checker.h"
 
+/* A pair's bits come from the counter (j div 4, i, b * H + h, offset), 32 bits
+ * each: two pairs must not share one. */
 static attn_status check_reach(const attn_tensor *out, const int64_t *start,
                                attn_diag *diag)
 {
@@ -26,6 +28,7 @@ static attn_status check_reach(const attn_tensor *out, const int64_t *start,
     return ATTN_OK;
 }
 
+/* out is bool, of rank 4, and no element of it has another's address. */
 static attn_status check_mask(const attn_tensor *out, double p,
                               attn_diag *diag)
 {
@@ -44,6 +47,9 @@ static attn_status check_mask(const attn_tensor *out, double p,
     return ATTN_OK;
 }
 
+/* Row i of head h of batch entry b: 1 where the pair is kept. The head's
+ * number counts all heads of all batch entries, as in a forward of the same
+ * shape. */
 static void fill_row(const attn_tensor *out, const attn__dropout *dropout,
                      const int64_t index[3], const int64_t *start)
 {
@@ -59,6 +65,8 @@ static void fill_row(const attn_tensor *out, const attn__dropout *dropout,
             dropout, head, index[2] + start[0], j + start[1]);
 }
 
+/* What a forward with the same p, seed, offset and start applies, for those
+ * who want to see it or to compare: kernels never read such an array. */
 attn_status attn_dropout_mask(attn_tensor out, double p, uint64_t seed,
                               uint32_t offset, const int64_t *start,
                               attn_diag *diag)

@@ -4,7 +4,10 @@
 #include "core/diag.h"
 #include "run/run.h"
 
-/* One segment of a unit of rows, or all of them to be joined. */
+/* One segment of a unit of rows, or all of them to be joined. Units are
+ * numbered with segments fastest. A sequence that ends before a segment begins
+ * leaves it without work; segment 0 always runs, since a row without keys has a
+ * result too. */
 static bool make_decode_unit(const attn__phase *phase, int64_t index,
                              attn__unit *unit)
 {
@@ -29,7 +32,10 @@ static bool make_decode_unit(const attn__phase *phase, int64_t index,
 }
 
 /* Few queries: units are segments of the keys, whose states a second phase
- * joins. Sequences shorter than a segment go the same way. */
+ * joins, in the order of the keys. With one query there is no other way to keep
+ * several threads busy, and segments have a fixed length, so that neither the
+ * threads nor the capacity of the cache shows in the bits. Sequences shorter
+ * than a segment go the same way. */
 static void run_decode(const attn__plan *plan, attn__phase phase,
                        const attn_exec *exec, const attn_workspace *need)
 {
@@ -55,6 +61,7 @@ static void run_decode(const attn__plan *plan, attn__phase phase,
     }
 }
 
+/* o, lse or both, by the general kernel or that of few queries. */
 static void run_forward(const attn__plan *plan, const attn__problem *problem,
                         const attn_exec *exec, const attn_workspace *need)
 {
@@ -74,6 +81,10 @@ static void run_forward(const attn__plan *plan, const attn__problem *problem,
         attn__run_phase(&phase, exec);
 }
 
+/*      O = softmax(scale Q K^T + bias) V,   lse_i = ln sum_j e^(s_ij)
+ *
+ * and weights and entropy where they have memory. All of diag's reasons come
+ * before the first phase; after it nothing can fail. */
 attn_status attn_forward(const attn_plan *plan, const attn_args *args,
                          const attn_exec *exec, attn_diag *diag)
 {
@@ -100,6 +111,8 @@ attn_status attn_forward(const attn_plan *plan, const attn_args *args,
     return attn__ok(diag);
 }
 
+/* (B, heads, rows, Lk) of one stage: raw scores, capped, biased, or the
+ * weights. A hidden key's score is -inf from `biased` on, its weight 0. */
 attn_status attn_weights(const attn_plan *plan, const attn_args *args,
                          attn_stage stage, const attn_rows *rows,
                          attn_tensor out, const attn_exec *exec,

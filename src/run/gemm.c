@@ -19,6 +19,8 @@ void attn_gemm_init(attn_gemm_args *args)
 
 /* ---------------------------------------------------------------- checks */
 
+/* (rows, columns) or a batch of them, of any strides, 0 and negative ones too.
+ */
 static attn_status check_matrix(const attn_input *t, const char *name,
                                 attn_diag *diag)
 {
@@ -32,7 +34,8 @@ static attn_status check_matrix(const attn_input *t, const char *name,
     return ATTN_OK;
 }
 
-/* f64, f32 or the type of a. */
+/* f64, f32 or the type of a: of 16-bit matrices the product may be kept in
+ * f32, and a bias is often given so. */
 static attn_status check_real(const attn_input *t, const char *name,
                               attn_dtype dtype, attn_diag *diag)
 {
@@ -44,6 +47,7 @@ static attn_status check_real(const attn_input *t, const char *name,
     return ATTN_OK;
 }
 
+/* A matrix beside a batch serves every entry of it. */
 static attn_status check_left_and_right(const attn_input *a,
                                         const attn_input *b, attn_diag *diag)
 {
@@ -82,6 +86,7 @@ static attn_status check_apart(const attn_input *c, const attn_input *a,
     return ATTN_OK;
 }
 
+/* What does not depend on c: the struct itself, the level, a and b. */
 static attn_status check_args(const attn_gemm_args *args, attn_diag *diag)
 {
     ATTN__REQUIRE(args, diag, ATTN_E_ARG, "args", "must not be NULL");
@@ -104,6 +109,8 @@ static int64_t batches(const attn_gemm_args *g)
     return g->c.rank == 3 ? g->c.shape[0] : 1;
 }
 
+/* c with a batch has a product for each; a c of rank 2 has their sum, which is
+ * how the gradient of a shared weight is formed. d is broadcast to c. */
 static attn_status check_result(const attn_gemm_args *g, attn_diag *diag)
 {
     const attn_input c = attn_in(g->c);
@@ -144,6 +151,7 @@ static void join_batches(attn__gemm *g)
     }
 }
 
+/* To views with strides, in which broadcast axes are strides of 0. */
 static void resolve(const attn_gemm_args *g, attn__gemm *gemm)
 {
     gemm->a = attn__view_of(&g->a, false);
@@ -171,12 +179,16 @@ static const attn__gemm_row *choose(attn_dtype dtype, attn_isa limit)
     return best;
 }
 
+/* Units are blocks of c, numbered with columns fastest, so that threads that
+ * run at the same time read the same rows of a. */
 typedef struct gemm_run {
     attn__gemm gemm;
     attn__gemm_kernel *kernel;
     int64_t row_chunks, column_chunks;
 } gemm_run;
 
+/* One block of c, by one thread, whole sums: nothing is added up across units.
+ */
 static void run_unit(const void *of, int64_t number, void *slot)
 {
     const gemm_run *run = of;
@@ -191,6 +203,8 @@ static void run_unit(const void *of, int64_t number, void *slot)
     run->kernel(&run->gemm, &unit, slot);
 }
 
+/* Packed panels of a and b for each thread. Of fixed size, whatever the
+ * matrices: a caller can plan for a layer before it knows its input. */
 static void workspace_of(attn_dtype dtype, int64_t threads,
                          attn_workspace *need)
 {
@@ -203,6 +217,7 @@ static void workspace_of(attn_dtype dtype, int64_t threads,
                              arena.used};
 }
 
+/* As attn_plan_workspace, for a call that needs no plan. */
 attn_status attn_gemm_workspace(attn_dtype dtype, int64_t threads,
                                 attn_workspace *workspace, attn_diag *diag)
 {
@@ -218,6 +233,10 @@ attn_status attn_gemm_workspace(attn_dtype dtype, int64_t threads,
     return attn__ok(diag);
 }
 
+/*     c = a b + d,   or   c = sum over the batch of a_b b_b + d
+ *
+ * c may be d. Blocks of k are summed in one order, so an element's bits are the
+ * same for any threads, strides and size of the other axes. */
 attn_status attn_gemm(const attn_gemm_args *args, const attn_exec *exec,
                       attn_diag *diag)
 {

@@ -29,6 +29,8 @@ static bool is_lines(int64_t lines, int64_t n, int64_t across, int64_t along,
     return (along == 1 || n <= 1) && stride >= least && stride <= INT_MAX;
 }
 
+/* A matrix of `rows` lines, or else its transpose; `fits` says that one of
+ * them has unit stride. */
 static blas_matrix matrix_of(const int64_t *stride, int64_t rows,
                              int64_t columns, int order)
 {
@@ -83,6 +85,8 @@ static void multiply(const attn__gemm *g, int order,
                     1, (float *)(void *)g->c.data + at_c, leading);
 }
 
+/* d is written to c first and the product added to it, so that one call of the
+ * library does both, and a sum over batches is as many calls. */
 bool attn__gemm_by_blas(const attn__gemm *g)
 {
     const int64_t *stride = g->c.stride;

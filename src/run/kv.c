@@ -14,18 +14,22 @@ typedef struct append {
     int64_t room; /* rows that one batch entry can hold */
 } append;
 
+/* Rows that batch entry b has already: where its new ones begin. */
 static int64_t length_at(const append *a, int64_t b)
 {
     return attn__load_index(a->lengths.data, a->lengths.dtype,
                             b * a->lengths.stride[0]);
 }
 
+/* The page that holds rows t * page_size and on of batch entry b. */
 static int64_t page_at(const append *a, int64_t b, int64_t t)
 {
     return attn__load_index(a->table.data, a->table.dtype,
                             b * a->table.stride[0] + t * a->table.stride[1]);
 }
 
+/* (B, H_kv, capacity, D), or pages (pages, H_kv, page_size, D). Cache and rows
+ * have one type: quantising is for a call of its own. */
 static attn_status check_cache(append *a, attn_diag *diag)
 {
     const attn_input cache = attn_in(a->cache);
@@ -51,6 +55,8 @@ static attn_status check_cache(append *a, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* Pages may be fewer than the table has entries for; what a sequence can hold
+ * is as many pages as its row of the table names. */
 static attn_status check_table(append *a, attn_diag *diag)
 {
     const attn_input cache = attn_in(a->cache);
@@ -72,6 +78,8 @@ static attn_status check_table(append *a, attn_diag *diag)
     return ATTN_OK;
 }
 
+/* All entries before any row is copied: a cache that is full for one batch
+ * entry is left as it was for all. */
 static attn_status check_lengths(const append *a, attn_diag *diag)
 {
     const attn_input cache = attn_in(a->cache);
@@ -141,6 +149,9 @@ static void copy_row(const append *a, int64_t b, int64_t g, int64_t n)
                from + size * c * a->rows.stride[3], (size_t)size);
 }
 
+/* rows (B, H_kv, n, D) go behind the lengths[b] that are there, by the calling
+ * thread. The lengths are not raised: the caller's own count says when new
+ * keys become visible to queries. */
 attn_status attn_kv_append(attn_tensor cache, attn_input rows,
                            attn_input lengths, attn_input block_table,
                            attn_diag *diag)

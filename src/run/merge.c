@@ -8,6 +8,8 @@
 #include "kernels/real_math.h"
 #include "run/checker.h"
 
+/* o1, o2, o of one shape and type, lse1, lse2, lse of its first three axes,
+ * f64 or f32 each. The first tensor sets the shape, so it is judged first. */
 static attn_status check_merge(const attn_input *o1, const attn_input *lse1,
                                const attn_input *o2, const attn_input *lse2,
                                const attn_input *o, const attn_input *lse,
@@ -48,7 +50,8 @@ static attn_status check_merge(const attn_input *o1, const attn_input *lse1,
     return ATTN_OK;
 }
 
-/* An output may be an input of its kind, element for element. */
+/* An output may be an input of its kind, element for element; half of it, or
+ * shifted, would be read after it was written. */
 static attn_status check_reuse(const attn_input *out, const char *name,
                                const attn_input *const *inputs, size_t n,
                                attn_diag *diag)
@@ -61,12 +64,15 @@ static attn_status check_reuse(const attn_input *out, const char *name,
     return ATTN_OK;
 }
 
+/* Offset of a row; one axis less where t is a statistic. */
 static int64_t at(const attn_input *t, int64_t b, int64_t h, int64_t i)
 {
     return b * t->stride[0] + h * t->stride[1] + i * t->stride[2];
 }
 
-/* Weights e^(lse1 - lse), e^(lse2 - lse) and lse of one row. */
+/* Weights e^(lse1 - lse), e^(lse2 - lse) and lse of one row, by the larger of
+ * the two, so that no exponential overflows. The weights are divided by their
+ * own sum and not by e^lse: they add up to 1 to rounding. */
 static double weigh(double lse1, double lse2, double weight[2])
 {
     const double top = lse1 > lse2 ? lse1 : lse2;
@@ -91,6 +97,7 @@ static double weigh(double lse1, double lse2, double weight[2])
     return lse;
 }
 
+/* One row of o, in fp64, rounded once. */
 static void merge_row(const attn_input *o1, const attn_input *o2,
                       const attn_input *o, void *out, const double weight[2],
                       const int64_t row[3])
@@ -109,6 +116,9 @@ static void merge_row(const attn_input *o1, const attn_input *o2,
     }
 }
 
+/* An output may be an input of its kind, so that parts can be folded into one
+ * accumulator; each element is read before it is written. By the calling
+ * thread: memory is the limit here, and the call takes no attn_exec. */
 attn_status attn_merge(attn_input o1, attn_input lse1, attn_input o2,
                        attn_input lse2, attn_tensor o, attn_tensor lse,
                        attn_diag *diag)

@@ -14,6 +14,8 @@ typedef struct shared_units {
     _Atomic int64_t next;
 } shared_units;
 
+/* One task: units until none is left. A task that begins late finds few or
+ * none, so a slow thread delays the run by one unit at most. */
 static void run_task(void *arg, int64_t index)
 {
     shared_units *shared = arg;
@@ -32,6 +34,8 @@ static void run_task(void *arg, int64_t index)
     }
 }
 
+/* At most one task per unit. Slots are numbered by tasks, not by threads: an
+ * executor may run two tasks one after the other on the same thread. */
 void attn__run_units(const attn__units *units, const attn_exec *exec)
 {
     shared_units shared = {units, 0};
@@ -65,7 +69,8 @@ void attn__run_phase(const attn__phase *phase, const attn_exec *exec)
     attn__run_units(&units, exec);
 }
 
-/* The longest sequence bounds the grid; shorter ones leave units empty. */
+/* Chunks of rows of one KV head: len_q rows for each head of its group. The
+ * longest sequence bounds the grid; shorter ones leave units empty. */
 static int64_t chunks_per_head(const attn__problem *p, int64_t rows_per_unit)
 {
     const int64_t group = attn__max_i64(p->group, 1);

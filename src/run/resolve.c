@@ -41,6 +41,7 @@ attn__view attn__view_of(const attn_input *t, bool broadcast)
     return v;
 }
 
+/* Outputs are never broadcast: an axis of size 1 keeps its stride. */
 attn__target attn__target_of(const attn_tensor *t)
 {
     attn__target v = {t->data, t->dtype, {0}};
@@ -65,6 +66,8 @@ static void packed_strides(int64_t *stride, int32_t rank)
     stride[2] = row;
 }
 
+/* q, k, v, o, d_o, dense or packed: to kernels both are (batch, head, row,
+ * column), and where a packed sequence begins is a matter of its first row. */
 static attn__view rows_view(const attn_input *t)
 {
     attn__view v = attn__view_of(t, false);
@@ -89,6 +92,7 @@ static void stats_strides(int64_t *stride)
     stride[3] = 0;
 }
 
+/* lse, dlse: three axes, kept as (batch, head, row, -). */
 static attn__view stats_view(const attn_input *t)
 {
     attn__view v = attn__view_of(t, false);
@@ -118,6 +122,8 @@ static attn__offset_rule offset_rule(const attn_desc *d)
                                          : ATTN__OFFSET_LENGTHS;
 }
 
+/* Sizes and numbers of the descriptor, and what only the arguments know: the
+ * length of this call's keys, pages, the seed. */
 static void resolve_sizes(const attn__plan *plan, const checker *c,
                           attn__problem *p)
 {
@@ -155,6 +161,7 @@ static void resolve_sizes(const attn__plan *plan, const checker *c,
     memcpy(p->dropout_start, c->args->dropout_start, sizeof p->dropout_start);
 }
 
+/* All inputs that any pass has. What is absent becomes a view without data. */
 static void resolve_inputs(const attn_args *a, attn__problem *p)
 {
     p->q = rows_view(&a->q);
@@ -178,6 +185,7 @@ static void resolve_inputs(const attn_args *a, attn__problem *p)
     }
 }
 
+/* Outputs of a forward. The plan does not know which are wanted. */
 static void resolve_forward(const attn_args *a, attn__problem *p)
 {
     p->out_o = rows_target(&a->o);
@@ -186,6 +194,7 @@ static void resolve_forward(const attn_args *a, attn__problem *p)
     p->weights = attn__target_of(&a->weights);
 }
 
+/* Inputs that only a backward has, and its outputs. */
 static void resolve_backward(const attn_args *a, attn__problem *p)
 {
     const attn_input o = attn_in(a->o), lse = attn_in(a->lse);
@@ -220,6 +229,8 @@ attn_status attn__args_check(const attn__plan *plan, const attn_args *args,
     return ATTN_OK;
 }
 
+/* 1024 threads are more than any socket has and keep slots * threads in range.
+ */
 attn_status attn__exec_threads(const attn_exec *exec, attn_diag *diag)
 {
     ATTN__REQUIRE(exec, diag, ATTN_E_ARG, "exec", "must not be NULL");

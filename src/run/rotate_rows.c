@@ -16,6 +16,7 @@ typedef struct rows {
     int64_t shape[4], in_stride[4], out_stride[4];
 } rows;
 
+/* x and y of rank 2 to 4, (.., L, D), the same shape and type. */
 static attn_status check_rows(const attn_input *x, const attn_tensor *y,
                               rows *r, attn_diag *diag)
 {
@@ -58,6 +59,8 @@ static attn_status check_apart(const attn_input *x, const attn_tensor *y,
     return ATTN_OK;
 }
 
+/* (L), or (B, L) where batch entries stand at places of their own, as padded
+ * ones do. */
 static attn_status check_positions(const attn_input *t, const rows *r,
                                    attn_diag *diag)
 {
@@ -69,6 +72,7 @@ static attn_status check_positions(const attn_input *t, const rows *r,
     return attn__check_shape(t, "positions", rank, shape + 2 - rank, diag);
 }
 
+/* Positions may be negative: the angle turns the other way. */
 static int64_t position_at(const attn_input *t, int64_t b, int64_t i)
 {
     return attn__load_index(t->data, t->dtype,
@@ -77,7 +81,8 @@ static int64_t position_at(const attn_input *t, int64_t b, int64_t i)
                                 : i * t->stride[0]);
 }
 
-/* One past the largest position, at least 1. */
+/* One past the largest position, at least 1: the length by which dynamic and
+ * longrope scalings choose their frequencies, if the caller names none. */
 static int64_t length_of(const attn_input *positions, const rows *r)
 {
     int64_t longest = 0;
@@ -111,7 +116,8 @@ static void turn(const attn_input *x, const attn_tensor *y, const rows *r,
     }
 }
 
-/* Components past rotary_dim pass through. */
+/* Components past rotary_dim pass through, through fp64 and back, which is
+ * exact for all numbers of all types. */
 static void copy(const attn_input *x, const attn_tensor *y, const rows *r,
                  int64_t b, int64_t i, int64_t c)
 {
@@ -165,12 +171,15 @@ static attn_status rotate(const attn_rope_desc *desc, const attn_input *x,
     return attn__ok(diag);
 }
 
+/* y = R(positions) x. y may be x. */
 attn_status attn_rope(const attn_rope_desc *desc, attn_input x,
                       attn_input positions, attn_tensor y, attn_diag *diag)
 {
     return rotate(desc, &x, &positions, &y, 1, diag);
 }
 
+/* dx = R(positions)^T dy: the rotation by the opposite angle, with the same
+ * attention factor. */
 attn_status attn_rope_backward(const attn_rope_desc *desc, attn_input dy,
                                attn_input positions, attn_tensor dx,
                                attn_diag *diag)

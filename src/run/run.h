@@ -17,12 +17,15 @@ attn_status attn__args_check(const attn__plan *plan, const attn_args *args,
                              const attn_rows *rows, attn__problem *problem,
                              attn_diag *diag);
 
-/* Views of inputs and outputs as kernels take them. `axes` right-aligned axes
- * are wanted; an axis of size 1 where `broadcast` is set gets stride 0. */
+/* Views of inputs and outputs as kernels take them: four axes, the tensor's own
+ * right-aligned in them, strides of 0 before. Where `broadcast` is set an axis
+ * of size 1 gets stride 0 too. An absent tensor has no data, an empty one has:
+ * kernels ask for data to know what is wanted. */
 attn__view attn__view_of(const attn_input *t, bool broadcast);
 attn__target attn__target_of(const attn_tensor *t);
 
-/* Check exec and its workspace for a pass. */
+/* Check exec and its workspace for a pass; *need is what the pass takes of it,
+ * which may be less than there is. */
 attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
                              const attn_exec *exec, attn_workspace *need,
                              attn_diag *diag);
@@ -33,7 +36,9 @@ attn_status attn__exec_threads(const attn_exec *exec, attn_diag *diag);
 attn_status attn__exec_memory(const attn_exec *exec,
                               const attn_workspace *need, attn_diag *diag);
 
-/* One parallel pass over the n numbered units of something. */
+/* One parallel pass over the n numbered units of something. `run` does unit
+ * `number` with `slot` as its scratch, which holds what an earlier unit left in
+ * it; units run at the same time, so they write to memory of their own. */
 typedef struct attn__units {
     const void *of;
     void (*run)(const void *of, int64_t number, void *slot);
@@ -44,8 +49,9 @@ typedef struct attn__units {
 
 void attn__run_units(const attn__units *units, const attn_exec *exec);
 
-/* The units of attention: `make` fills in unit `index` and
- * returns whether it has any work; `kernel` does it. */
+/* The units of attention: `make` fills in unit `index` and returns whether it
+ * has any work; `kernel` does it. Units are made by the task that runs them, so
+ * a phase takes no memory, however many units it has. */
 typedef struct attn__phase {
     const attn__problem *problem;
     attn__kernel *kernel;

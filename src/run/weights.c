@@ -4,6 +4,7 @@
  * head, or chosen rows of chosen heads. */
 #include "run/run.h"
 
+/* How many rows and heads the output has: lists that are absent mean all. */
 static int64_t chosen_rows(const attn__problem *p, const attn_rows *rows)
 {
     return rows && rows->rows ? rows->n_rows : p->len_q;
@@ -37,6 +38,8 @@ static bool make_chosen_unit(const attn__phase *phase, int64_t index,
     return true;
 }
 
+/* The same kernel for all rows and for chosen ones, so a row's weights have
+ * the same bits in both. */
 void attn__run_weights(const attn__plan *plan, const attn__problem *problem,
                        const attn_rows *rows, const attn_exec *exec,
                        char *slots, size_t slot_size)
