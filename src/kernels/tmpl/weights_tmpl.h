@@ -179,10 +179,11 @@ void KERNEL(weights)(const attn__problem *problem, const attn__unit *u,
                        (size_t)problem->macro_rows, (size_t)problem->dim_qk,
                        (size_t)problem->dim_v);
     n = forward_load(&keys_only, u, &seq, &slot);
-    if (problem->stage == ATTN_STAGE_PROBS)
+    if (problem->stage == ATTN_STAGE_PROBS) {
         forward_sweep(&keys_only, u, &seq, &slot, 0, n, false);
-    for (size_t t = 0; t < n; t++)
-        weights_prepare(&slot.tiles[t]);
+        for (size_t t = 0; t < n; t++)
+            weights_prepare(&slot.tiles[t]);
+    }
     weights_sweep(&keys_only, u, &seq, &slot, n);
     for (size_t t = 0; t < n && problem->entropy.data; t++)
         weights_store_entropy(problem, u, &seq, &slot.tiles[t]);

@@ -184,8 +184,11 @@ static bool agrees(const long double *got, const long double *exact,
 {
     for (int64_t x = 0; x < n; x++) {
         if (!(got[x] == exact[x] || (isnan(got[x]) && isnan(exact[x])) ||
-              fabsl(got[x] - exact[x]) <= bound[x]))
+              fabsl(got[x] - exact[x]) <= bound[x])) {
+            print_error("element %d: %Lg, not %Lg +- %Lg\n", (int)x, got[x],
+                        exact[x], bound[x]);
             return false;
+        }
     }
     return true;
 }
@@ -193,6 +196,8 @@ static bool agrees(const long double *got, const long double *exact,
 /* Head 0 has no sink, head 1 one of +inf, head 2 an ordinary one. */
 UNIT(infinite_sinks_are_none_or_nan)
 {
+    if (!long_double_is_wide())
+        skip(); /* the reference would lose the NaN */
     for (size_t n = 0; n < COUNT(ref_table); n++) {
         ref_features f = ref_table[n];
         ref_case c;
