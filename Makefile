@@ -37,8 +37,9 @@ check: setup
 check-long: setup
 	@tools/check --long
 
+# Other libraries and ours: docs/bench.md. make bench ROWS=GPT-2 BENCH=--quick
 bench: build
-	build/attn bench
+	@tools/bench $(if $(ROWS),--only '$(ROWS)') $(BENCH)
 
 # What a call from Python costs beyond the C call.
 bench-python: build
