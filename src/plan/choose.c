@@ -12,19 +12,22 @@
  * bits: rows do not know of each other. */
 #define PANEL_BYTES (512 * 1024)
 
-/* For each pass the last row of kernels.def that fits, or -1: rows stand there
- * from the lowest level to the highest, so the last is the best. One look at
- * every row: tiny calls plan each time. */
+/* For each pass the last row of kernels.def that fits, or -1. From the end, and
+ * no further than needed: tiny calls plan each time. */
 static void best_kernels(const attn_desc *d, int16_t *kernel)
 {
+    int missing = ATTN__N_PASSES;
+
     for (int pass = 0; pass < ATTN__N_PASSES; pass++)
         kernel[pass] = -1;
-    for (size_t i = 0; i < attn__n_kernels; i++) {
+    for (size_t i = attn__n_kernels; i-- > 0 && missing > 0;) {
         const attn__kernel_row *row = &attn__kernels[i];
 
-        if (row->dtype == d->dtype &&
-            attn__cpu_runs(row->needs, row->isa, d->isa_limit))
+        if (row->dtype == d->dtype && kernel[row->pass] < 0 &&
+            attn__cpu_runs(row->needs, row->isa, d->isa_limit)) {
             kernel[row->pass] = (int16_t)i;
+            missing--;
+        }
     }
 }
 
@@ -61,7 +64,6 @@ attn_status attn_plan_init(attn_plan *plan, const attn_desc *desc,
                            attn_diag *diag)
 {
     attn__plan body;
-    attn_workspace unused;
 
     ATTN__REQUIRE(plan, diag, ATTN_E_ARG, "plan", "must not be NULL");
     ATTN__REQUIRE(desc, diag, ATTN_E_ARG, "desc", "must not be NULL");
@@ -71,11 +73,9 @@ attn_status attn_plan_init(attn_plan *plan, const attn_desc *desc,
     body.desc = *desc;
     ATTN__TRY(attn__plan_choose(&body, diag));
     /* What cannot be counted is refused here, not in the middle of a run. */
-    for (int pass = ATTN_FORWARD; pass <= ATTN_WEIGHTS; pass++)
-        ATTN__REQUIRE(attn__workspace_of(&body, (attn_pass)pass, 1, &unused),
-                      diag, ATTN_E_OVERFLOW, "dim_qk",
-                      "the workspace for dim_qk = %lld, dim_v = %lld overflows",
-                      (long long)desc->dim_qk, (long long)desc->dim_v);
+    ATTN__REQUIRE(attn__plan_count(&body), diag, ATTN_E_OVERFLOW, "dim_qk",
+                  "the workspace for dim_qk = %lld, dim_v = %lld overflows",
+                  (long long)desc->dim_qk, (long long)desc->dim_v);
     /* All bytes, and only on success: plans can be compared, copied and kept,
      * and a failed call leaves the old one. */
     memset(plan, 0, sizeof *plan);

@@ -18,6 +18,7 @@ typedef struct attn__plan {
     attn_desc desc;
     int64_t macro_rows;            /* rows of one unit of forward and dq */
     int16_t kernel[ATTN__N_PASSES]; /* rows of kernels.def */
+    size_t slot, shared;            /* bytes of a forward */
 } attn__plan;
 
 _Static_assert(sizeof(attn__plan) <= sizeof(attn_plan), "a plan must fit");
@@ -32,6 +33,9 @@ attn_status attn__desc_validate(const attn_desc *desc, attn_diag *diag);
 /* Kernels and rows per unit for a valid descriptor. E_UNSUPPORTED where no row
  * of kernels.def takes the type on this CPU within desc.isa_limit. */
 attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag);
+
+/* Set slot and shared; false where the workspace of any pass overflows. */
+bool attn__plan_count(attn__plan *plan);
 
 /* The workspace of a pass; false where a size overflows. Enough for every run
  * within the capacity of the descriptor and with any strides. */

@@ -97,31 +97,63 @@ static bool shared_bytes(const attn_desc *d, size_t *shared)
            attn__align_size(bytes, ATTN__ALIGN, shared);
 }
 
+/* The slot and the shared part of a pass. */
+static bool count(const attn__plan *plan, attn_pass pass, size_t *slot,
+                  size_t *shared)
+{
+    size_t weights = 0;
+
+    *shared = 0;
+    if (pass == ATTN_BACKWARD)
+        return backward_bytes(plan, slot) &&
+               shared_bytes(&plan->desc, shared);
+    if (!forward_bytes(plan, ATTN__PASS_weights, &weights))
+        return false;
+    *slot = weights;
+    if (pass == ATTN_WEIGHTS)
+        return true;
+    if (!forward_bytes(plan, attn__forward_pass(&plan->desc), slot))
+        return false;
+    if (weights > *slot) /* a forward may also write weights */
+        *slot = weights;
+    return state_bytes(plan, shared);
+}
+
+/* Whether no count can overflow, without counting: a slot takes less than 2^14
+ * bytes for each unit of dims, and 2^20 heads of 2^20 rows have 2^44 bytes of
+ * sums. */
+static bool is_ordinary(const attn_desc *d)
+{
+    const int64_t most = INT64_C(1) << 20;
+
+    return d->dim_qk <= most && d->dim_v <= most && d->batch <= most &&
+           d->heads_q <= most && d->len_q <= most && d->total_q <= most &&
+           d->batch * d->heads_q <= most;
+}
+
+/* Calls of a few microseconds plan each time, and most go forward: so that is
+ * counted now and kept, the rest when it is asked for. */
+bool attn__plan_count(attn__plan *plan)
+{
+    attn_workspace unused;
+
+    return count(plan, ATTN_FORWARD, &plan->slot, &plan->shared) &&
+           attn__workspace_of(plan, ATTN_FORWARD, 1, &unused) &&
+           (is_ordinary(&plan->desc) ||
+            (attn__workspace_of(plan, ATTN_BACKWARD, 1, &unused) &&
+             attn__workspace_of(plan, ATTN_WEIGHTS, 1, &unused)));
+}
+
 /* size = shared + threads * slot, each aligned, so that slot i begins at
  * shared + i * slot. No two slots share a cache line. */
 bool attn__workspace_of(const attn__plan *plan, attn_pass pass,
                         int64_t threads, attn_workspace *workspace)
 {
-    bool fits = true;
-
-    *workspace = (attn_workspace){0, ATTN__ALIGN, 0, 0};
-    if (pass == ATTN_BACKWARD) {
-        fits = backward_bytes(plan, &workspace->slot) &&
-               shared_bytes(&plan->desc, &workspace->shared);
-    } else if (pass == ATTN_WEIGHTS) {
-        fits = forward_bytes(plan, ATTN__PASS_weights, &workspace->slot);
-    } else { /* a forward may also write weights */
-        size_t weights = 0;
-
-        fits = forward_bytes(plan, attn__forward_pass(&plan->desc),
-                             &workspace->slot) &&
-               forward_bytes(plan, ATTN__PASS_weights, &weights) &&
-               state_bytes(plan, &workspace->shared);
-        if (weights > workspace->slot)
-            workspace->slot = weights;
-    }
-    return fits &&
-           attn__mul_size(workspace->slot, (size_t)threads,
+    *workspace = (attn_workspace){0, ATTN__ALIGN, plan->shared, plan->slot};
+    if (pass != ATTN_FORWARD &&
+        !count(plan, pass, &workspace->slot, &workspace->shared))
+        return false;
+    return attn__mul_size(workspace->slot, (size_t)threads,
                           &workspace->size) &&
            attn__add_size(workspace->size, workspace->shared,
                           &workspace->size) &&

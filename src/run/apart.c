@@ -14,12 +14,23 @@ typedef struct views {
 } views;
 
 /* Absent tensors are left out, empty ones are not: they overlap nothing. */
-static void add(views *v, attn_input t, const char *name)
+static void add(views *v, const attn_input *t, const char *name)
 {
-    if (!attn__given(&t))
+    if (!attn__given(t))
         return;
-    v->view[v->n] = t;
+    v->view[v->n] = *t;
     v->name[v->n++] = name;
+}
+
+/* Of a tensor; most of a call's are absent, and a view of it costs more than a
+ * look. */
+static void add_tensor(views *v, const attn_tensor *t, const char *name)
+{
+    if (attn__asked(t)) {
+        const attn_input view = attn_in(*t);
+
+        add(v, &view, name);
+    }
 }
 
 /* Of a backward, o and lse are inputs although attn_args has them writable. */
@@ -28,19 +39,19 @@ static void add_outputs(views *v, const checker *c, const attn_tensor *out)
     const attn_args *a = c->args;
 
     if (c->pass == ATTN_FORWARD) {
-        add(v, attn_in(a->o), "o");
-        add(v, attn_in(a->lse), "lse");
-        add(v, attn_in(a->weights), "weights");
-        add(v, attn_in(a->entropy), "entropy");
+        add_tensor(v, &a->o, "o");
+        add_tensor(v, &a->lse, "lse");
+        add_tensor(v, &a->weights, "weights");
+        add_tensor(v, &a->entropy, "entropy");
     } else if (c->pass == ATTN_BACKWARD) {
-        add(v, attn_in(a->dq), "dq");
-        add(v, attn_in(a->dk), "dk");
-        add(v, attn_in(a->dv), "dv");
-        add(v, attn_in(a->dbias), "dbias");
-        add(v, attn_in(a->dsinks), "dsinks");
-        add(v, attn_in(a->dslopes), "dslopes");
+        add_tensor(v, &a->dq, "dq");
+        add_tensor(v, &a->dk, "dk");
+        add_tensor(v, &a->dv, "dv");
+        add_tensor(v, &a->dbias, "dbias");
+        add_tensor(v, &a->dsinks, "dsinks");
+        add_tensor(v, &a->dslopes, "dslopes");
     } else {
-        add(v, attn_in(*out), "out");
+        add_tensor(v, out, "out");
     }
     v->n_outputs = v->n;
 }
@@ -50,24 +61,24 @@ static void add_inputs(views *v, const checker *c)
 {
     const attn_args *a = c->args;
 
-    add(v, a->q, "q");
-    add(v, a->kv.k, "k");
-    add(v, a->kv.v, "v");
-    add(v, a->kv.k_lengths, "k_lengths");
-    add(v, a->kv.block_table, "block_table");
-    add(v, a->mask, "mask");
-    add(v, a->bias, "bias");
-    add(v, a->alibi_slopes, "alibi_slopes");
-    add(v, a->sinks, "sinks");
-    add(v, a->q_offset, "q_offset");
-    add(v, a->cu_seqlens_q, "cu_seqlens_q");
-    add(v, a->cu_seqlens_k, "cu_seqlens_k");
+    add(v, &a->q, "q");
+    add(v, &a->kv.k, "k");
+    add(v, &a->kv.v, "v");
+    add(v, &a->kv.k_lengths, "k_lengths");
+    add(v, &a->kv.block_table, "block_table");
+    add(v, &a->mask, "mask");
+    add(v, &a->bias, "bias");
+    add(v, &a->alibi_slopes, "alibi_slopes");
+    add(v, &a->sinks, "sinks");
+    add(v, &a->q_offset, "q_offset");
+    add(v, &a->cu_seqlens_q, "cu_seqlens_q");
+    add(v, &a->cu_seqlens_k, "cu_seqlens_k");
     if (c->pass != ATTN_BACKWARD)
         return;
-    add(v, attn_in(a->o), "o");
-    add(v, attn_in(a->lse), "lse");
-    add(v, a->d_o, "d_o");
-    add(v, a->dlse, "dlse");
+    add_tensor(v, &a->o, "o");
+    add_tensor(v, &a->lse, "lse");
+    add(v, &a->d_o, "d_o");
+    add(v, &a->dlse, "dlse");
 }
 
 /* At most 6 * 22 pairs, each told apart by its bounds alone in most calls. */

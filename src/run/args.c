@@ -423,22 +423,31 @@ static attn_status check_weights(const checker *c, const attn_tensor *t,
         c->diag);
 }
 
+static attn_status check_output_stats(const checker *c, const attn_tensor *t,
+                                      const char *name)
+{
+    if (!attn__asked(t))
+        return ATTN_OK;
+    const attn_input view = attn_in(*t);
+
+    return check_stats(c, &view, name);
+}
+
 /* Any of the four outputs, alone or together; a call for none is a mistake. */
 static attn_status check_forward(const checker *c)
 {
     const attn_args *a = c->args;
-    const attn_input o = attn_in(a->o), lse = attn_in(a->lse);
-    const attn_input entropy = attn_in(a->entropy);
 
     ATTN__REQUIRE(attn__asked(&a->o) || attn__asked(&a->lse) ||
                       attn__asked(&a->weights) || attn__asked(&a->entropy),
                   c->diag, ATTN_E_ARG, "o", "no output is asked for");
-    if (attn__asked(&a->o))
+    if (attn__asked(&a->o)) {
+        const attn_input o = attn_in(a->o);
+
         ATTN__TRY(check_like_q(c, &o, "o", c->desc->dim_v));
-    if (attn__asked(&a->lse))
-        ATTN__TRY(check_stats(c, &lse, "lse"));
-    if (attn__asked(&a->entropy))
-        ATTN__TRY(check_stats(c, &entropy, "entropy"));
+    }
+    ATTN__TRY(check_output_stats(c, &a->lse, "lse"));
+    ATTN__TRY(check_output_stats(c, &a->entropy, "entropy"));
     if (attn__asked(&a->weights))
         ATTN__TRY(check_weights(c, &a->weights, "weights", c->desc->heads_q,
                                 c->desc->len_q));

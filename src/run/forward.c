@@ -97,12 +97,13 @@ attn_status attn_forward(const attn_plan *plan, const attn_args *args,
     ATTN__TRY(attn__args_check(&body, args, ATTN_FORWARD, NULL, NULL,
                                &problem, diag));
     if (problem.out_o.data || problem.out_lse.data) {
-        attn__problem forward = problem;
+        const attn__view v = problem.v;
 
         /* lse alone needs no values, and its bits are the same. */
         if (!problem.out_o.data)
-            forward.v = (attn__view){0};
-        run_forward(&body, &forward, exec, &need);
+            problem.v = (attn__view){0};
+        run_forward(&body, &problem, exec, &need);
+        problem.v = v;
     }
     /* A pass of its own, which leaves o the bits it has without weights. */
     if (problem.weights.data || problem.entropy.data)
