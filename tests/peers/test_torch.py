@@ -3,6 +3,7 @@
 
 import contextlib
 import pathlib
+import subprocess
 import sys
 
 import ml_dtypes
@@ -393,3 +394,10 @@ def test_threads_of_torch_and_ours():
         scaled_dot_product_attention(q, q, q).square().sum().backward()
         grads.append(q.grad.clone())
     assert all(torch.equal(g, grads[0]) for g in grads)
+
+
+def test_the_training_example_learns(tmp_path):
+    example = pathlib.Path(__file__).parents[2] / "examples/training_torch.py"
+    picture = tmp_path / "backwards.svg"
+    subprocess.run([sys.executable, example, picture], check=True)
+    assert picture.read_text().startswith("<svg")
