@@ -111,17 +111,16 @@ void attn__ref_forward_in(attn__ref_scratch *scratch,
         memcpy(results->visible, scratch->visible, (size_t)pairs);
 }
 
-void attn__ref_backward_in(attn__ref_scratch *scratch,
-                           const attn_ref_stages *stages,
-                           const attn_ref_problem *problem,
-                           const attn_ref_real *q, const attn_ref_real *k,
-                           const attn_ref_real *v, const attn_ref_real *d_o,
-                           const attn_ref_real *dlse,
-                           const attn_ref_gradients *gradients)
+void attn__ref_gradients_in(attn__ref_scratch *scratch,
+                            const attn_ref_stages *stages,
+                            const attn_ref_problem *problem,
+                            const attn_ref_real *q, const attn_ref_real *k,
+                            const attn_ref_real *v, const attn_ref_real *d_o,
+                            const attn_ref_real *dlse,
+                            const attn_ref_gradients *gradients)
 {
     attn_ref_real *ds = scratch->s; /* s is not needed any more by then */
 
-    weigh(scratch, stages, problem, q, k);
     stages->output_backward(problem, scratch->visible, scratch->p, v, d_o,
                             scratch->dp, gradients->dv);
     stages->softmax_backward(problem, scratch->visible, scratch->p,
@@ -130,6 +129,19 @@ void attn__ref_backward_in(attn__ref_scratch *scratch,
     stages->scores_backward(problem, q, k, scratch->visible, ds, gradients->dq,
                             gradients->dk, gradients->dbias,
                             gradients->dslopes);
+}
+
+void attn__ref_backward_in(attn__ref_scratch *scratch,
+                           const attn_ref_stages *stages,
+                           const attn_ref_problem *problem,
+                           const attn_ref_real *q, const attn_ref_real *k,
+                           const attn_ref_real *v, const attn_ref_real *d_o,
+                           const attn_ref_real *dlse,
+                           const attn_ref_gradients *gradients)
+{
+    weigh(scratch, stages, problem, q, k);
+    attn__ref_gradients_in(scratch, stages, problem, q, k, v, d_o, dlse,
+                           gradients);
 }
 
 /* ----------------------------------------------------------- one problem */

@@ -29,6 +29,15 @@ void attn__ref_forward_in(attn__ref_scratch *scratch,
                           const attn_ref_real *q, const attn_ref_real *k,
                           const attn_ref_real *v,
                           const attn_ref_results *results);
+/* The stages of a backward alone: visible, p and lse are in the scratch, from a
+ * forward of the same problem. */
+void attn__ref_gradients_in(attn__ref_scratch *scratch,
+                            const attn_ref_stages *stages,
+                            const attn_ref_problem *problem,
+                            const attn_ref_real *q, const attn_ref_real *k,
+                            const attn_ref_real *v, const attn_ref_real *d_o,
+                            const attn_ref_real *dlse,
+                            const attn_ref_gradients *gradients);
 void attn__ref_backward_in(attn__ref_scratch *scratch,
                            const attn_ref_stages *stages,
                            const attn_ref_problem *problem,

@@ -38,10 +38,10 @@ static attn_ref_real cap(attn_ref_real softcap, attn_ref_real r)
     return softcap > 0 ? softcap * tanh(r / softcap) : r;
 }
 
-/* dc/dr = 1 - tanh^2(r / softcap). */
+/* dc/dr = 1 - tanh^2(r / softcap), softcap > 0. */
 static attn_ref_real cap_slope(attn_ref_real softcap, attn_ref_real r)
 {
-    const attn_ref_real t = softcap > 0 ? tanh(r / softcap) : 0;
+    const attn_ref_real t = tanh(r / softcap);
 
     return 1 - t * t;
 }
@@ -96,20 +96,21 @@ void attn_ref_scores(const attn_ref_problem *problem, attn_stage stage,
 /* ------------------------------------------------------------- transpose */
 
 /* dq_i = scale sum_j dr_ij k_j,  dk_j = scale sum_i dr_ij q_i,
- * dr_ij = ds_ij dc/dr. */
+ * dr_ij = ds_ij dc/dr, which is ds_ij without a cap. */
 static void add_dq_dk(const attn_ref_problem *problem, const attn_ref_real *q_i,
                       const attn_ref_real *k_j, attn_ref_real ds,
                       attn_ref_real *dq_i, attn_ref_real *dk_j)
 {
-    const attn_ref_real r = raw_score(problem, q_i, k_j);
-    const attn_ref_real dr = ds * cap_slope(problem->softcap, r);
+    const attn_ref_real slope =
+        problem->softcap > 0
+            ? cap_slope(problem->softcap, raw_score(problem, q_i, k_j))
+            : 1;
+    const attn_ref_real scaled = problem->scale * (ds * slope);
 
-    for (int64_t c = 0; c < problem->dim_qk; c++) {
-        if (dq_i)
-            dq_i[c] += problem->scale * dr * k_j[c];
-        if (dk_j)
-            dk_j[c] += problem->scale * dr * q_i[c];
-    }
+    for (int64_t c = 0; dq_i && c < problem->dim_qk; c++)
+        dq_i[c] += scaled * k_j[c];
+    for (int64_t c = 0; dk_j && c < problem->dim_qk; c++)
+        dk_j[c] += scaled * q_i[c];
 }
 
 /* dbias = ds, summed over broadcast axes; dslope = - sum ds |p - j|. */

@@ -42,6 +42,7 @@
 #define attn__ref_scratch_open attn__wide_scratch_open
 #define attn__ref_scratch_close attn__wide_scratch_close
 #define attn__ref_forward_in attn__wide_forward_in
+#define attn__ref_gradients_in attn__wide_gradients_in
 #define attn__ref_backward_in attn__wide_backward_in
 
 #endif

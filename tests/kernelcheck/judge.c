@@ -111,19 +111,24 @@ static void judge_field(const problem *p, const field *f, double budget,
 
 /* --------------------------------------------------------------- canaries */
 
+/* The memory of an output. */
+static const guarded *memory_of(const problem *p, const attn_tensor *t)
+{
+    for (int i = 0; i < p->memory.n; i++)
+        if (p->memory.block[i].data == t->data)
+            return &p->memory.block[i];
+    abort();
+}
+
 /* Bytes of an output's memory that no element covers are still 0xA5. */
 static bool canaries_stand(const problem *p, const attn_tensor *t)
 {
     const attn_input view = attn_in(*t);
     const size_t element = attn_dtype_size(t->dtype);
-    const guarded *g = NULL;
-    unsigned char *covered;
+    const guarded *g = memory_of(p, t);
+    unsigned char *covered = calloc(g->size + 1, 1);
     bool stand = true;
 
-    for (int i = 0; i < p->memory.n; i++)
-        if (p->memory.block[i].data == t->data)
-            g = &p->memory.block[i];
-    covered = calloc(g->size + 1, 1);
     for (int64_t i = 0; i < count_of(&view); i++) {
         int64_t rest = i, offset = 0;
 
@@ -141,42 +146,62 @@ static bool canaries_stand(const problem *p, const attn_tensor *t)
 
 /* ------------------------------------------------------------------ bits */
 
-static uint64_t hash_outputs(const expectation *e, const problem *p)
+/* A copy of the memory of all outputs, one after the other. */
+static unsigned char *copy_outputs(const expectation *e, const problem *p)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    size_t size = 1, at = 0;
+    unsigned char *copy;
 
     for (int i = 0; i < e->n; i++)
-        for (int k = 0; k < p->memory.n; k++) {
-            const guarded *g = &p->memory.block[k];
+        size += memory_of(p, &e->field[i].got)->size;
+    copy = malloc(size);
+    for (int i = 0; i < e->n; i++) {
+        const guarded *g = memory_of(p, &e->field[i].got);
 
-            for (size_t at = 0;
-                 g->data == e->field[i].got.data && at < g->size; at++)
-                hash = (hash ^ g->data[at]) * UINT64_C(0x100000001b3);
-        }
-    return hash;
+        memcpy(copy + at, g->data, g->size);
+        at += g->size;
+    }
+    return copy;
 }
 
-static void judge_bits(const expectation *e, problem *p, verdict *v)
+static bool outputs_equal(const expectation *e, const problem *p,
+                          const unsigned char *copy)
 {
-    const int64_t threads[] = {2, 3, 7};
-    const uint64_t once = hash_outputs(e, p);
-    const int64_t n = threads[p->seed % 3];
+    for (int i = 0; i < e->n; i++) {
+        const guarded *g = memory_of(p, &e->field[i].got);
 
-    if (run_all(p, n) && hash_outputs(e, p) == once)
-        return;
-    printf("FAIL seed %llu: %s\n  other bits on %lld threads than on one\n",
-           (unsigned long long)p->seed, p->text, (long long)n);
-    v->failed = true;
+        if (memcmp(copy, g->data, g->size) != 0)
+            return false;
+        copy += g->size;
+    }
+    return true;
 }
 
 /* Outputs hold 0xA5 again. */
 static void reset_outputs(const expectation *e, problem *p)
 {
-    for (int i = 0; i < e->n; i++)
-        for (int k = 0; k < p->memory.n; k++)
-            if (p->memory.block[k].data == e->field[i].got.data)
-                memset(p->memory.block[k].data, 0xA5,
-                       p->memory.block[k].size);
+    for (int i = 0; i < e->n; i++) {
+        const guarded *g = memory_of(p, &e->field[i].got);
+
+        memset(g->data, 0xA5, g->size);
+    }
+}
+
+static void judge_bits(const expectation *e, problem *p, verdict *v)
+{
+    const int64_t threads[] = {2, 3, 7};
+    const int64_t n = threads[p->seed % 3];
+    unsigned char *once = copy_outputs(e, p);
+    bool same;
+
+    reset_outputs(e, p);
+    same = run_all(p, n) && outputs_equal(e, p, once);
+    free(once);
+    if (same)
+        return;
+    printf("FAIL seed %llu: %s\n  other bits on %lld threads than on one\n",
+           (unsigned long long)p->seed, p->text, (long long)n);
+    v->failed = true;
 }
 
 void judge_problem(problem *p, const expectation *e,
