@@ -8,6 +8,7 @@ import io
 import json
 import os
 import random
+import struct
 import zipfile
 
 import numpy
@@ -64,7 +65,56 @@ def safetensors(tensors, metadata=None):
     return len(text).to_bytes(8, "little") + text + data
 
 
+def text(string):
+    return struct.pack("<I", len(string)) + string
+
+
+def messages():
+    """One of each kind; the first byte says which."""
+    yield "hello", b"\0H" + struct.pack("<I", 2) + text(b"q") + b"\0" + \
+        text(b"") + text(b"mask") + b"\1" + text(b"None") + text(b"words")
+    yield "failure", b"\0E" + text(b"it could not be loaded")
+    tensor = struct.pack("<BBqqqqQ", 1, 2, 2, 3, 3, 1, 6) + bytes(48)
+    yield "call", b"\1" + struct.pack("<I", 6) + \
+        struct.pack("<iB", 0, 1) + tensor + \
+        struct.pack("<iBd", 1, 2, 0.5) + struct.pack("<iBq", 2, 3, 7) + \
+        struct.pack("<iBB", 3, 4, 1) + struct.pack("<iBqq", 4, 5, 2, 0) + \
+        struct.pack("<iB", 5, 6) + text(b"word")
+    yield "answer", b"\2A" + struct.pack("<dIIBBqq", 0.25, 1, 1, 2, 2, 1, 2) \
+        + bytes(16)
+    yield "refusal", b"\2R" + text(b"it refused")
+
+
+def dump(arrays):
+    """Arrays by the number of their name, of type float64."""
+    found = b"\1"
+    for name, array in arrays:
+        found += bytes([name, 0, array.ndim, *array.shape]) + \
+            array.astype("<f8").tobytes()
+    return found
+
+
+def dumps():
+    generator = numpy.random.default_rng(5)
+    q, k = generator.normal(size=(3, 2)), generator.normal(size=(4, 2))
+    v, do = generator.normal(size=(4, 2)), generator.normal(size=(3, 2))
+    p = numpy.exp(q @ k.T / numpy.sqrt(2))
+    p /= p.sum(1, keepdims=True)
+    dp = do @ v.T
+    ds = p * (dp - (p * dp).sum(1, keepdims=True)) / numpy.sqrt(2)
+    qkv = [(0, q), (1, k), (2, v)]
+    yield "forward", dump([*qkv, (3, p @ v)])
+    yield "wrong", dump([*qkv, (3, q)])
+    yield "backward", dump([*qkv, (3, p @ v), (4, do), (5, ds @ k),
+                            (6, ds.T @ q), (7, p.T @ do)])
+    yield "weights", dump([*qkv, (3, p @ v), (15, p)])
+
+
 def main():
+    for name, message in messages():
+        save("protocol", name + "_seed", message)
+    for name, arrays in dumps():
+        save("dump", name + "_seed", arrays)
     for name, array in ARRAYS.items():
         save("npy", name + "_seed", npy(array))
     save("npy", "version2_seed", npy(ARRAYS["f4"], (2, 0)))

@@ -27,6 +27,7 @@ attn__evidence attn__evidence_of(attn__exam *exam,
         .n = attempt->interview->n,
         .work = &exam->work,
         .tier = attempt->tier,
+        .effort = &exam->effort,
     };
 }
 
@@ -48,12 +49,13 @@ static bool is_right(trial *t, attn__tier tier)
     return false;
 }
 
-static int64_t best_met(const trial *t)
+/* The meaning that the right model does best with. */
+static int best_of(const trial *t)
 {
-    int64_t best = 0;
+    int best = 0;
 
-    for (int x = 0; x < t->n; x++)
-        best = t->score[x].met > best ? t->score[x].met : best;
+    for (int x = 1; x < t->n; x++)
+        best = t->score[x].met > t->score[best].met ? x : best;
     return best;
 }
 
@@ -71,7 +73,7 @@ static bool is_better(const attn__explanation *x, const attn__explanation *y)
 static bool is_explained(trial *t, attn__tier tier, int most, bool likely)
 {
     attn__evidence e = attn__evidence_of(t->exam, t->attempt);
-    const int64_t met = best_met(t);
+    const int64_t met = t->score[best_of(t)].met;
     attn__explanation found;
 
     e.tier = tier;
@@ -156,6 +158,7 @@ void attn__judge(attn__exam *exam, attn__attempt *attempt, int most)
         (is_right(&t, second) ||
          (most > 0 && is_explained(&t, second, 1, false))))
         return;
+    attempt->meaning = t.meanings[best_of(&t)];
     attempt->plain_right = is_plain_right(&t, second);
 }
 

@@ -57,6 +57,7 @@ static attn_status open_exam(attn__exam *exam, attn_diag *diag)
     attn_report *r = attn__calloc(1, sizeof *r);
 
     exam->report = r;
+    exam->effort = ATTN__MOST_EFFORT;
     if (!r || !attn__work_open(&exam->work, &exam->arena,
                                exam->most_pairs, exam->most_elements))
         return attn__fail(diag, ATTN_E_NOMEM, "report", "out of memory");

@@ -44,6 +44,7 @@ typedef struct attn__exam {
     attn__arena arena;
     attn__work work;
     int64_t most_pairs, most_elements; /* that work has room for */
+    int64_t effort; /* that searches may still spend */
     attn_report *report;
 } attn__exam;
 

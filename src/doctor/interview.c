@@ -60,6 +60,12 @@ attn__sizes attn__sizes_wide(const attn__interview *in)
     return narrowed(in, (attn__sizes){2, 3, 1, 6, 11, 20, 13});
 }
 
+/* As many KV heads as heads, and many of both. */
+attn__sizes attn__sizes_headed(const attn__interview *in)
+{
+    return narrowed(in, (attn__sizes){1, 6, 6, 7, 9, 5, 4});
+}
+
 attn__sizes attn__sizes_long(const attn__interview *in, int64_t len)
 {
     return narrowed(in, (attn__sizes){1, 2, 2, len, len, 6, 6});
@@ -243,6 +249,7 @@ void attn__ask_all(attn__interview *in)
     ask(in, "plain", attn__sizes_square(in), 0);
     ask(in, "plain again", attn__sizes_general(in), 0);
     ask(in, "plain", attn__sizes_wide(in), 0);
+    ask(in, "plain", attn__sizes_headed(in), 0);
     ask_options(in);
     ask_coincidences(in);
     ask_pairs(in);

@@ -58,6 +58,7 @@ bool attn__put(attn__interview *in, attn__question *question);
 attn__sizes attn__sizes_general(const attn__interview *in);
 attn__sizes attn__sizes_square(const attn__interview *in);
 attn__sizes attn__sizes_wide(const attn__interview *in);
+attn__sizes attn__sizes_headed(const attn__interview *in);
 attn__sizes attn__sizes_long(const attn__interview *in, int64_t len);
 attn__sizes attn__sizes_equal(const attn__interview *in);
 attn__sizes attn__sizes_single(const attn__interview *in, int64_t len);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "core/checked.h"
 #include "doctor/wrong.h"
 
 const attn__hypothesis attn__hypotheses[] = {
@@ -45,8 +46,8 @@ static bool applies(const attn__hypothesis *h, uint32_t bits)
     return (h->needs & bits) == h->needs;
 }
 
-/* About half a second of searching under one meaning. */
-enum { MOST_WORK = 400000000 };
+/* The most for one stage of a search. */
+static const int64_t most_work = 400000000;
 
 typedef struct search {
     const attn__evidence *e;
@@ -57,10 +58,24 @@ typedef struct search {
     int n;
     attn__explanation *best;
     bool found;
-    bool strict; /* a member meets all questions like the one it is tried
-                  * for */
+    bool strict;  /* a member meets all questions like the one it is for */
     int64_t left; /* work that may still be done, in multiplications */
 } search;
+
+static void extend(search *s, int64_t from);
+
+static void spend(search *s, int64_t work)
+{
+    s->left -= work;
+    *s->e->effort -= work;
+}
+
+static void begin_stage(search *s, bool strict)
+{
+    s->strict = strict;
+    s->left = attn__min_i64(most_work, *s->e->effort);
+    extend(s, 0);
+}
 
 /* Is question x met by the right model with the wrong steps of `mask` (bits
  * of the set)? It must make a claim. */
@@ -70,7 +85,7 @@ static bool meets(search *s, int64_t x, unsigned mask)
     attn__model model;
     attn__closeness c;
 
-    s->left -= attn__count_pairs(&q->n) * (q->n.dim_qk + q->n.dim_v + 8);
+    spend(s, attn__count_pairs(&q->n) * (q->n.dim_qk + q->n.dim_v + 8));
     attn__model_init(&model);
     for (int h = 0; h < s->n; h++) {
         const attn__hypothesis *wrong = s->set[h];
@@ -230,8 +245,6 @@ static void record(search *s)
 
 /* ---------------------------------------------------------------- search */
 
-static void extend(search *s, int64_t from);
-
 /* Try h as the next member; it must help with question x. */
 static void try_one(search *s, const attn__hypothesis *h, int64_t x)
 {
@@ -298,7 +311,7 @@ bool attn__explain(const attn__evidence *e, const attn__meaning *meaning,
                 .meaning = meaning,
                 .right = right,
                 .best = best,
-                .left = MOST_WORK};
+                .left = most_work};
 
     *best = (attn__explanation){.first = -1};
     for (int64_t x = 0; x < e->n && x < 1024; x++) {
@@ -307,14 +320,70 @@ bool attn__explain(const attn__evidence *e, const attn__meaning *meaning,
             best->first = x;
     }
     for (s.most = 1; s.most <= most && !s.found; s.most++) {
-        s.strict = s.most > 1;
-        s.left = MOST_WORK;
-        extend(&s, 0);
-        if (s.strict && !s.found) {
-            s.strict = false;
-            s.left = MOST_WORK;
-            extend(&s, 0);
-        }
+        if (s.most > 1)
+            begin_stage(&s, true);
+        if (!s.found)
+            begin_stage(&s, false);
     }
     return s.found;
+}
+
+/* ------------------------------------------------------------------- partly */
+
+enum { MOST_SAMPLE = 20 };
+
+/* To sample[]: wrong questions with enough to tell by, no two of which ask
+ * the same. */
+static int sample_wrong(search *s, int64_t sample[MOST_SAMPLE])
+{
+    int n = 0;
+
+    for (int64_t x = 0; x < s->e->n && n < MOST_SAMPLE; x++) {
+        const attn__question *q = &s->e->questions[x];
+        bool known = q->n.len_k < 5 || attn__count_pairs(&q->n) > 4000;
+
+        for (int y = 0; y < n; y++)
+            known |= s->e->questions[sample[y]].asked == q->asked;
+        if (!known && !meets(s, x, 0))
+            sample[n++] = x;
+    }
+    return n;
+}
+
+/* Gives up where it cannot be more than `least`. */
+static int count_met(search *s, const attn__hypothesis *h,
+                     const int64_t *sample, int n, int least)
+{
+    int met = 0;
+
+    s->set[0] = h;
+    s->n = 1;
+    for (int x = 0; x < n && met + n - x > least; x++) {
+        if (applies(h, asked(&s->e->questions[sample[x]], s->meaning) |
+                           ASK_ALONE))
+            met += meets(s, sample[x], 1);
+    }
+    return met;
+}
+
+const attn__hypothesis *attn__explain_partly(const attn__evidence *e,
+                                             const attn__meaning *meaning,
+                                             int *met, int *wrong)
+{
+    search s = {.e = e, .meaning = meaning, .left = most_work};
+    const attn__hypothesis *best = NULL;
+    int64_t sample[MOST_SAMPLE];
+
+    *wrong = sample_wrong(&s, sample);
+    *met = *wrong / 3;
+    for (int h = 0; h < attn__n_hypotheses && s.left > 0; h++) {
+        const int n = count_met(&s, &attn__hypotheses[h], sample, *wrong,
+                                *met);
+
+        if (n <= *met)
+            continue;
+        *met = n;
+        best = &attn__hypotheses[h];
+    }
+    return best;
 }

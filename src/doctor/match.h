@@ -46,7 +46,11 @@ typedef struct attn__evidence {
     int64_t n;
     attn__work *work;
     attn__tier tier;
+    int64_t *effort; /* what is left of it, in multiplications */
 } attn__evidence;
+
+/* Of a whole examination: about three seconds. */
+#define ATTN__MOST_EFFORT INT64_C(1500000000)
 
 /* How the right model fares under a meaning. */
 typedef struct attn__score {
@@ -66,6 +70,13 @@ typedef struct attn__explanation {
     int64_t first;  /* the simplest question that failed */
     char also[160]; /* other faults that explain as well */
 } attn__explanation;
+
+/* The one wrong step that meets most of the questions that the right model
+ * does not, more than a third of a sample of them; NULL if there is none. To
+ * *met, *wrong: how many of how many. */
+const attn__hypothesis *attn__explain_partly(const attn__evidence *e,
+                                             const attn__meaning *meaning,
+                                             int *met, int *wrong);
 
 /* The smallest set of wrong steps, at most `most`, such that every question is
  * met by the right model or by some of the set. False if there is none, or

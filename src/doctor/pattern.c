@@ -253,23 +253,27 @@ static attn__pattern pattern_of_rows(attn__exam *exam, const attn__reading *r,
 
 enum { MOST_KEYS = 256 };
 
-/* To starts[]: keys at which r jumps in some row; their number, key 0
- * included. */
+/* To starts[]: keys at which r jumps in most rows; their number, key 0
+ * included. 0 where it jumps in some rows only: that is no block. */
 static int64_t find_blocks(const attn__reading *r, int64_t *starts)
 {
     const int64_t keys = r->work->n.len_k;
-    int64_t n = 0;
+    int64_t n = 1;
 
-    for (int64_t j = 0; j < keys && j < MOST_KEYS; j++) {
-        bool jumps = j == 0;
+    starts[0] = 0;
+    for (int64_t j = 1; j < keys && j < MOST_KEYS; j++) {
+        int64_t jumps = 0, rows = 0;
 
         ATTN__FOR_ROWS(r->work, row) {
-            if (j > 0 && has_weight(r, &row, j) &&
-                has_weight(r, &row, j - 1))
-                jumps |= fabs(ratio(r, &row, j) - ratio(r, &row, j - 1)) >
-                         r->close;
+            if (!has_weight(r, &row, j) || !has_weight(r, &row, j - 1))
+                continue;
+            rows++;
+            jumps += fabs(ratio(r, &row, j) - ratio(r, &row, j - 1)) >
+                     r->close;
         }
-        if (jumps)
+        if (jumps > 0 && 2 * jumps < rows)
+            return 0;
+        if (jumps > 0)
             starts[n++] = j;
     }
     return n;

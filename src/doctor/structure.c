@@ -62,11 +62,29 @@ bool attn__read_slopes(attn__attempt *a)
 
 /* --------------------------------------------------------------- the name */
 
+/* Do all rows lack the same keys, the last ones? */
+static bool lacks_tail(const attn__reading *r)
+{
+    const int64_t n = r->work->n.len_k;
+    int64_t end = n;
+
+    while (end > 0 && r->p[end - 1] == 0)
+        end--;
+    ATTN__FOR_ROWS(r->work, row) {
+        for (int64_t j = 0; j < n; j++) {
+            if ((r->p[row.index * n + j] == 0) != (j >= end))
+                return false;
+        }
+    }
+    return end < n;
+}
+
 /* A softmax over other keys: by what hides keys here. */
 static const char *name_of_visible(const attn__attempt *a,
-                                   const attn__question *q)
+                                   const attn__reading *r)
 {
     const attn__meaning *m = &a->meaning;
+    const attn__question *q = r->question;
 
     if (q->cu_q)
         return "varlen-boundary";
@@ -78,11 +96,12 @@ static const char *name_of_visible(const attn__attempt *a,
     if (q->asked & ASK_MASK)
         return q->n.batch > 1 ? "mask-batch-head-order" : "mask-dropped";
     if (q->asked & ASK_CAUSAL || m->always != ATTN_CAUSAL_NONE)
-        return "causal-diagonal-shift";
-    return "tail-tile-unmasked";
+        return q->asked & ASK_OFFSET ? "causal-corner"
+                                     : "causal-diagonal-shift";
+    return lacks_tail(r) ? "tail-tile-unmasked" : "unexplained";
 }
 
-static const char *name_of(const attn__attempt *a, const attn__question *q,
+static const char *name_of(const attn__attempt *a, const attn__reading *r,
                            attn__pattern pattern, const char *evidence)
 {
     switch (pattern) {
@@ -104,15 +123,16 @@ static const char *name_of(const attn__attempt *a, const attn__question *q,
     case PATTERN_MERGE_LSE:
         return "lse-base-or-empty";
     case PATTERN_VISIBLE:
-        return name_of_visible(a, q);
+        return name_of_visible(a, r);
     case PATTERN_FILL:
         return strstr(evidence, "a score of") ? "mask-finite-sentinel"
                                               : "mask-01-added";
     case PATTERN_SCALE:
         return "scale-d-model";
     case PATTERN_DISTANCE:
-        return q->asked & ASK_ALIBI || a->has_slopes ? "alibi-slopes-or-sign"
-                                                  : "relative-shift-or-order";
+        return r->question->asked & ASK_ALIBI || a->has_slopes
+                   ? "alibi-slopes-or-sign"
+                   : "relative-shift-or-order";
     default:
         return "unexplained";
     }
@@ -190,21 +210,54 @@ static bool read_wrong(attn__exam *exam, attn__attempt *a, attn__reading *r)
            attn__read(exam, a, &a->interview->questions[0], r);
 }
 
-bool attn__find_pattern(attn__exam *exam, attn__attempt *a)
+/* Does the pattern tell by itself what is wrong? */
+static bool is_telling(attn__pattern pattern)
 {
-    const char *evidence;
-    attn__reading r;
+    return (pattern >= PATTERN_DROPOUT && pattern <= PATTERN_MERGE_LSE) ||
+           pattern == PATTERN_SCALE;
+}
+
+/* What weights that are read out say, before anything else is predicted. */
+typedef struct finding {
+    const char *id, *evidence;
+    bool telling;
+} finding;
+
+static finding look_at_weights(attn__exam *exam, attn__attempt *a)
+{
+    finding f = {.id = "unexplained", .evidence = ""};
     attn__pattern pattern;
-    const char *id;
+    attn__reading r;
 
     if (!read_wrong(exam, a, &r))
+        return f;
+    pattern = attn__pattern_of(exam, a, &r, &f.evidence);
+    f.id = name_of(a, &r, pattern, f.evidence);
+    f.telling = is_telling(pattern);
+    if (pattern == PATTERN_RIGHT)
+        f.evidence = "the weights are right; it is the values, or a size";
+    else if (pattern == PATTERN_NONE)
+        f.evidence = describe_region(&r);
+    else if (!*f.evidence)
+        f.evidence = words_of(pattern);
+    return f;
+}
+
+/* A bug that explains most of what is wrong, but not all. */
+static bool report_partly(attn__exam *exam, const attn__attempt *a)
+{
+    const attn__evidence e = attn__evidence_of(exam, a);
+    int met, wrong;
+    const attn__hypothesis *h =
+        attn__explain_partly(&e, &a->meaning, &met, &wrong);
+
+    if (!h)
         return false;
-    pattern = attn__pattern_of(exam, a, &r, &evidence);
-    if (pattern == PATTERN_NONE || pattern == PATTERN_RIGHT)
-        return false;
-    id = name_of(a, r.question, pattern, evidence);
-    attn__add_fault(exam->report, id, "")->evidence =
-        *evidence ? evidence : words_of(pattern);
+    attn__add_fault(exam->report, h->fault, h->detail)->evidence =
+        attn__arena_text(&exam->report->arena,
+                         "with this bug the prediction meets %d of %d kinds "
+                         "of wrong answers; something else is wrong too",
+                         met, wrong);
     return true;
 }
 
@@ -225,19 +278,13 @@ static bool find_ignored(attn__exam *exam, attn__attempt *a)
 
 void attn__describe_structure(attn__exam *exam, attn__attempt *a)
 {
-    attn_report *r = exam->report;
-    attn__reading reading;
-    const char *ignored;
+    finding f;
 
-    if (find_ignored(exam, a) || attn__find_pattern(exam, a))
+    if (find_ignored(exam, a))
         return;
-    attn__add_fault(r, "unexplained", "");
-    if (!read_wrong(exam, a, &reading))
-        return;
-    r->faults[r->n_faults - 1].evidence =
-        attn__pattern_of(exam, a, &reading, &ignored) == PATTERN_RIGHT
-            ? "the weights are right; it is the values, or a size"
-            : describe_region(&reading);
+    f = look_at_weights(exam, a);
+    if (f.telling || !report_partly(exam, a))
+        attn__add_fault(exam->report, f.id, "")->evidence = f.evidence;
 }
 
 /* ------------------------------------------------------------------- eps */

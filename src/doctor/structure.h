@@ -19,9 +19,8 @@ attn__band attn__read_band(attn__attempt *attempt);
 /* Without scores, do the weights of the last row differ? */
 bool attn__read_slopes(attn__attempt *attempt);
 
-/* A fault by the pattern of its weights. False if there is none. */
-bool attn__find_pattern(attn__exam *exam, attn__attempt *attempt);
-/* The same, or "unexplained" with a description. */
+/* A fault by the pattern of its weights, or by what explains most of it; or
+ * "unexplained" with a description. */
 void attn__describe_structure(attn__exam *exam, attn__attempt *attempt);
 /* Is it right but for something very small that joins every row's sum, as an
  * eps does? */

@@ -95,25 +95,31 @@ void attn__softmax_none(attn__work *w, double param)
     }
 }
 
-/* s / sum s, or param 1: exp s, not normalised, 2: sigmoid. */
+/* s / sum s, or param 1: exp s, not normalised, 2: sigmoid, 3: exp (s - max),
+ * 4: s - lse; of what is hidden that makes no claim. */
 void attn__softmax_other(attn__work *w, double param)
 {
     const int64_t n = w->n.len_k;
 
     ATTN__FOR_ROWS(w, row) {
-        double sum = 0, max = -INFINITY;
+        double sum = 0, max = -INFINITY, all = 0;
 
         for (int64_t j = 0; j < n; j++) {
             sum += row.s[j] == -INFINITY ? 0 : row.s[j];
             max = larger(max, row.s[j]);
         }
+        for (int64_t j = 0; param == 4 && j < n; j++)
+            all += exp(row.s[j] - max);
         for (int64_t j = 0; j < n; j++) {
             const double s = row.s[j] == -INFINITY ? 0 : row.s[j];
 
             row.p[j] = param == 0   ? s / sum
                        : param == 1 ? exp(row.s[j])
                        : param == 2 ? 1 / (1 + exp(-row.s[j]))
-                                    : exp(row.s[j] - max);
+                       : param == 3 ? exp(row.s[j] - max)
+                       : row.s[j] == -INFINITY
+                           ? NAN
+                           : row.s[j] - max - log(all);
         }
     }
 }
