@@ -118,7 +118,7 @@ typedef struct attn_doctor_options {
     /* What it is meant to compute: "causal=bottom_right,window=2:0". "" means
      * the contract's defaults, NULL means identify. */
     const char *expect;
-    double seconds; /* to spend on calls, about; 0 = 4 */
+    double seconds; /* for calls, about, and again for explaining; 0 = 4 */
 } attn_doctor_options;
 
 ATTN_API void attn_doctor_options_init(attn_doctor_options *options);

@@ -87,7 +87,7 @@ def messages():
 
 def dump(arrays):
     """Arrays by the number of their name, of type float64."""
-    found = b"\1"
+    found = b"\1\77"
     for name, array in arrays:
         found += bytes([name, 0, array.ndim, *array.shape]) + \
             array.astype("<f8").tobytes()
@@ -96,15 +96,15 @@ def dump(arrays):
 
 def dumps():
     generator = numpy.random.default_rng(5)
-    q, k = generator.normal(size=(3, 2)), generator.normal(size=(4, 2))
-    v, do = generator.normal(size=(4, 2)), generator.normal(size=(3, 2))
+    q, k = generator.normal(size=(2, 2)), generator.normal(size=(3, 2))
+    v, do = generator.normal(size=(3, 1)), generator.normal(size=(2, 1))
     p = numpy.exp(q @ k.T / numpy.sqrt(2))
     p /= p.sum(1, keepdims=True)
     dp = do @ v.T
     ds = p * (dp - (p * dp).sum(1, keepdims=True)) / numpy.sqrt(2)
     qkv = [(0, q), (1, k), (2, v)]
     yield "forward", dump([*qkv, (3, p @ v)])
-    yield "wrong", dump([*qkv, (3, q)])
+    yield "wrong", dump([*qkv, (3, q[:, :1])])
     yield "backward", dump([*qkv, (3, p @ v), (4, do), (5, ds @ k),
                             (6, ds.T @ q), (7, p.T @ do)])
     yield "weights", dump([*qkv, (3, p @ v), (15, p)])

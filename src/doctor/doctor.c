@@ -3,6 +3,7 @@
  * attn_doctor_examine: options checked, memory made, the kind examined. */
 #include "attn_doctor.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/alloc.h"
@@ -57,7 +58,8 @@ static attn_status open_exam(attn__exam *exam, attn_diag *diag)
     attn_report *r = attn__calloc(1, sizeof *r);
 
     exam->report = r;
-    exam->effort = ATTN__MOST_EFFORT;
+    exam->effort = (int64_t)(ATTN__EFFORT_PER_SECOND *
+                             fmin(exam->options.seconds, 1e6));
     if (!r || !attn__work_open(&exam->work, &exam->arena,
                                exam->most_pairs, exam->most_elements))
         return attn__fail(diag, ATTN_E_NOMEM, "report", "out of memory");

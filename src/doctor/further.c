@@ -93,8 +93,10 @@ static double worst_weights(attn__exam *exam, const attn__attempt *a,
     for (int64_t x = 0; x < a->interview->n; x++) {
         const attn__question *q = &a->interview->questions[x];
 
-        if (q->weights)
-            worst = fmax(worst, error(exam, a, q, wrong));
+        if (!q->weights)
+            continue;
+        worst = fmax(worst, error(exam, a, q, wrong));
+        exam->effort -= attn__count_pairs(&q->n) * (q->n.dim_qk + 8);
     }
     return worst;
 }
@@ -102,7 +104,7 @@ static double worst_weights(attn__exam *exam, const attn__attempt *a,
 static const attn__hypothesis *explain_weights(attn__exam *exam,
                                                const attn__attempt *a)
 {
-    for (int h = 0; h < attn__n_hypotheses; h++) {
+    for (int h = 0; h < attn__n_hypotheses && exam->effort > 0; h++) {
         const double worst =
             worst_weights(exam, a, of_weights, &attn__hypotheses[h]);
 

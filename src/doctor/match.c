@@ -295,7 +295,7 @@ static void extend(search *s, int64_t from)
         (s->found && s->n >= s->best->n))
         return;
     bits = asked(&s->e->questions[x], s->meaning);
-    for (int h = 0; h < attn__n_hypotheses; h++) {
+    for (int h = 0; h < attn__n_hypotheses && s->left > 0; h++) {
         if (applies(&attn__hypotheses[h], bits | ASK_ALONE))
             try_one(s, &attn__hypotheses[h], x);
     }

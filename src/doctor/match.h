@@ -49,8 +49,9 @@ typedef struct attn__evidence {
     int64_t *effort; /* what is left of it, in multiplications */
 } attn__evidence;
 
-/* Of a whole examination: about three seconds. */
-#define ATTN__MOST_EFFORT INT64_C(1500000000)
+/* Of a whole examination for each second that its calls may take: less than a
+ * second. */
+#define ATTN__EFFORT_PER_SECOND 4e8
 
 /* How the right model fares under a meaning. */
 typedef struct attn__score {
