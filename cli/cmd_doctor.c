@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "attn_io.h"
 #include "attn_subject.h"
 #include "cli.h"
+#include "doctor_picture.h"
 #include "print_arrays.h"
 #include "progress.h"
 #include "words.h"
@@ -15,7 +17,7 @@
 typedef struct doctor {
     attn_doctor_options options;
     attn_subject_options subject;
-    const char *dump, *command, *demo;
+    const char *dump, *command, *demo, *picture;
     bool json, list;
 } doctor;
 
@@ -122,6 +124,17 @@ static int set_demo(void *target, const char *name, const char *value)
     return CLI_GO;
 }
 
+static int set_picture(void *target, const char *name, const char *value)
+{
+    const char *dot = strrchr(value, '.');
+
+    if (!dot || (strcasecmp(dot, ".png") != 0 && strcasecmp(dot, ".svg") != 0))
+        return cli_fail(CLI_USAGE, "--%s: '%s' ends neither in .png nor in "
+                        ".svg", name, value);
+    ((doctor *)target)->picture = value;
+    return CLI_GO;
+}
+
 static int set_timeout(void *target, const char *name, const char *value)
 {
     return cli_number(name, value, &((doctor *)target)->subject.timeout);
@@ -154,6 +167,8 @@ static const cli_option table[] = {
     {"python", "=PROGRAM", "the Python that runs it (default python3)",
      set_python},
     {"json", NULL, "the report as JSON", set_json},
+    {"picture", "=A.png|A.svg",
+     "draw the head that is most wrong, beside the right one", set_picture},
     {"demo", "=FAULT", "make that bug, and show what is said", set_demo},
     {"list", NULL, "list the faults that it knows", set_list},
 };
@@ -202,10 +217,15 @@ static int code_of(attn_verdict verdict)
 
 static int show(const doctor *d, attn_report *report)
 {
-    const int code = code_of(attn_report_verdict(report));
+    int code = code_of(attn_report_verdict(report));
 
     fputs(d->json ? attn_report_json(report) : attn_report_text(report),
           stdout);
+    if (d->picture) {
+        const int drawn = cli_doctor_draw(report, d->picture);
+
+        code = drawn == CLI_GO ? code : drawn;
+    }
     attn_report_free(report);
     return code;
 }

@@ -183,6 +183,19 @@ ATTN_API const char *attn_report_text(const attn_report *report);
 /* One JSON object of schema "attn-doctor-1": docs/json.md. */
 ATTN_API const char *attn_report_json(const attn_report *report);
 
+/* One head as it should be and as the subject has it: weights (query, key)
+ * where they could be read out, else the output (query, channel). Both are
+ * dense, of the report; NULL where there is nothing to draw. */
+typedef struct attn_report_head {
+    const char *what; /* "weights" or "output" */
+    int64_t batch, head, rows, columns;
+    const double *right, *theirs;
+    const unsigned char *visible; /* of weights; NULL of an output */
+} attn_report_head;
+
+ATTN_API const attn_report_head *attn_report_drawing(
+    const attn_report *report);
+
 /* ------------------------------------------------------------- catalogue */
 
 typedef struct attn_fault_entry {

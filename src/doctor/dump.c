@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "doctor/drawing.h"
 #include "doctor/exam.h"
 #include "doctor/further.h"
 #include "doctor/identities.h"
@@ -385,6 +386,7 @@ static bool examine_pass(const attn__dump *d, bool backward)
     if (!backward && best.state == STATE_RIGHT)
         attn__check_further(exam, &best);
     report_undecided(exam, &best);
+    attn__keep_drawing(exam, &best);
     if (!backward)
         attn__add_fact(exam->report, "cannot show", "%s",
                        blind_spots(exam, &best.interview->questions[0]));

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "doctor/drawing.h"
 #include "doctor/further.h"
 #include "doctor/hygiene.h"
 #include "doctor/stress.h"
@@ -296,9 +297,11 @@ void attn__report_attempt(attn__exam *exam, attn__attempt *a)
     if ((a->state == STATE_RIGHT || is_explained_fully(a)) &&
         exam->kind == ATTN_KIND_ATTENTION)
         stress(exam, a);
-    if (a->state != STATE_SILENT && a->conduct == CONDUCT_FINE &&
-        !a->binding.appends)
-        attn__check_mutation(exam, a);
+    if (a->state != STATE_SILENT && a->conduct == CONDUCT_FINE) {
+        if (!a->binding.appends)
+            attn__check_mutation(exam, a);
+        attn__keep_drawing(exam, a);
+    }
     r->seconds += a->binding.seconds;
     r->calls += a->binding.calls;
 }

@@ -25,6 +25,7 @@ struct attn_report {
     int32_t n_faults, n_limits, n_facts;
     int64_t questions, calls; /* put, and answered or not */
     double seconds;
+    attn_report_head head;
     const char *text, *json;
 };
 

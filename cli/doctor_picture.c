@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the doctor saw as a picture: one head as it should be, and as it is. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "attn_picture.h"
+#include "doctor_picture.h"
+
+static void describe(const attn_report *report, const attn_report_head *h,
+                     char *note, size_t size)
+{
+    const attn_finding *f = attn_report_fault(report, 0);
+
+    snprintf(note, size, "%s, %s of head %lld, batch %lld",
+             f ? f->id : attn_verdict_name(attn_report_verdict(report)),
+             h->what, (long long)h->head, (long long)h->batch);
+}
+
+static attn_figure figure_of(const attn_report_head *h, attn_panel panels[2])
+{
+    const int64_t shape[2] = {h->rows, h->columns};
+    bool weights = h->visible != NULL;
+    attn_figure f;
+
+    panels[0] = (attn_panel){
+        .title = "as it should be",
+        .values = attn_in_dense(h->right, ATTN_F64, 2, shape)};
+    panels[1] = (attn_panel){
+        .title = "as it is",
+        .values = attn_in_dense(h->theirs, ATTN_F64, 2, shape)};
+    if (weights)
+        panels[0].shown = attn_in_dense(h->visible, ATTN_BOOL, 2, shape);
+    attn_figure_init(&f, panels, 2);
+    f.columns = 2;
+    f.row_axis = "query";
+    f.column_axis = weights ? "key" : "channel";
+    f.value = weights ? "weight" : "output";
+    for (int64_t x = 0; weights && x < h->rows * h->columns; x++)
+        weights = h->theirs[x] >= 0;
+    if (weights)
+        f.low = 0;
+    return f;
+}
+
+int cli_doctor_draw(const attn_report *report, const char *path)
+{
+    const bool png = strcasecmp(strrchr(path, '.'), ".png") == 0;
+    const attn_report_head *h = attn_report_drawing(report);
+    char note[160];
+    attn_panel panels[2];
+    attn_figure f;
+    attn_diag diag;
+
+    if (!h)
+        return cli_fail(CLI_INPUT, "--picture: there is nothing to draw");
+    f = figure_of(h, panels);
+    describe(report, h, note, sizeof note);
+    f.note = note;
+    if ((png ? attn_figure_write_png : attn_figure_write_svg)(
+            &f, path, &diag) != ATTN_OK)
+        return diag.status == ATTN_E_IO
+                   ? cli_fail(CLI_INPUT, "%s: %s", path, diag.message)
+                   : cli_refused(&diag);
+    return CLI_GO;
+}
