@@ -220,9 +220,9 @@ attn_kind attn__guess_kind(const attn_subject *subject)
         return ATTN_KIND_BACKWARD;
     if (contains(name, "decode") || has(&b, ROLE_K_CACHE))
         return ATTN_KIND_DECODE;
-    if (!has(&b, ROLE_K) && (has(&b, ROLE_POSITIONS) ||
-                             contains(name, "rope") ||
-                             contains(name, "rotary")))
+    if (!has(&b, ROLE_V) &&
+        (has(&b, ROLE_POSITIONS) || has(&b, ROLE_COS) ||
+         contains(name, "rope") || contains(name, "rotary")))
         return ATTN_KIND_ROPE;
     if (contains(name, "softmax") && !has(&b, ROLE_K))
         return ATTN_KIND_SOFTMAX;

@@ -204,6 +204,19 @@ static void ask_pairs(attn__interview *in)
     }
 }
 
+/* Matrices that are square hide a transpose that should not be there. */
+static void ask_square_matrices(attn__interview *in)
+{
+    const uint32_t sizes = in->sizes;
+
+    if (!in->layer || !(sizes & ASK_MODEL))
+        return;
+    in->sizes &= ~(uint32_t)ASK_MODEL;
+    ask(in, "square matrices", narrowed(in, (attn__sizes){2, 3, 3, 5, 5, 4, 4}),
+        0);
+    in->sizes = sizes;
+}
+
 static void ask_coincidences(attn__interview *in)
 {
     const uint32_t causal = in->binding->takes & ASK_CAUSAL;
@@ -211,6 +224,7 @@ static void ask_coincidences(attn__interview *in)
     ask(in, "equal sizes", attn__sizes_equal(in), 0);
     if (in->equal)
         return;
+    ask_square_matrices(in);
     ask(in, "one head", attn__sizes_single(in, 6), 0);
     ask(in, "one key", (attn__sizes){1, 1, 1, 1, 1, 3, 3}, 0);
     if (causal)

@@ -290,10 +290,27 @@ static int level(const attn__attempt *a)
     }
 }
 
+/* Does `a`, which is right, have questions on which the bugs of `b` would have
+ * shown? Then they are none: b's axes are not what is meant. */
+static bool contradicts(attn__exam *exam, const attn__attempt *a,
+                        const attn__attempt *b)
+{
+    const attn__evidence e = attn__evidence_of(exam, a);
+
+    if (n_sizes(a) < n_sizes(b) || b->by_memory)
+        return false;
+    for (int x = 0; x < b->explanation.n; x++) {
+        if (!attn__would_show(&e, &a->meaning, b->explanation.wrong[x]))
+            return false;
+    }
+    return true;
+}
+
 /* Does `a` do better than `b`? With as many faults, what came first stays.
  * More sizes that differ, or more axes, are a reason to believe that an answer
  * is what was meant: to beat it, `a` must have been asked as much. */
-static bool beats(const attn__attempt *a, const attn__attempt *b)
+static bool beats(attn__exam *exam, const attn__attempt *a,
+                  const attn__attempt *b)
 {
     if (a->state == STATE_SILENT || b->state == STATE_SILENT)
         return a->state != STATE_SILENT;
@@ -304,7 +321,10 @@ static bool beats(const attn__attempt *a, const attn__attempt *b)
         return a->explanation.n < b->explanation.n && is_as_rich(a, b);
     if (level(a) <= level(b))
         return false;
-    return level(b) == 1 ? n_sizes(a) >= n_sizes(b) : is_as_rich(a, b);
+    if (level(b) == 1)
+        return n_sizes(a) >= n_sizes(b);
+    return is_as_rich(a, b) ||
+           (level(a) == 5 && level(b) == 4 && contradicts(exam, a, b));
 }
 
 /* Where the subject says how many axes its first array has. */
@@ -348,12 +368,13 @@ static int gravity(const attn__attempt *a)
     return a->interview->ended ? 2 : a->interview->wrong_shape;
 }
 
-static const attn__attempt *best_of(const attn__attempt *tried, int n)
+static const attn__attempt *best_of(attn__exam *exam,
+                                    const attn__attempt *tried, int n)
 {
     const attn__attempt *best = &tried[0];
 
     for (int x = 1; x < n; x++) {
-        if (beats(&tried[x], best) ||
+        if (beats(exam, &tried[x], best) ||
             (best->state == STATE_SILENT &&
              gravity(&tried[x]) > gravity(best)))
             best = &tried[x];
@@ -365,7 +386,7 @@ static const attn__attempt *best_of(const attn__attempt *tried, int n)
  * more than the best one. */
 static void explain_further(attn__exam *exam, attn__attempt *tried, int n)
 {
-    const attn__attempt best = *best_of(tried, n);
+    const attn__attempt best = *best_of(exam, tried, n);
 
     for (int x = 0; x < n; x++) {
         attn__attempt *a = &tried[x];
@@ -388,7 +409,7 @@ static bool find_way(attn__exam *exam, const attn__way *ways, int n,
     for (int x = 0; x < n && !done; x++) {
         attn__attempt *a = &tried[n_tried];
         const int most =
-            n_tried > 0 ? most_steps(best_of(tried, n_tried)) : 1;
+            n_tried > 0 ? most_steps(best_of(exam, tried, n_tried)) : 1;
 
         if (!is_sensible(exam, &ways[x]))
             continue;
@@ -399,13 +420,13 @@ static bool find_way(attn__exam *exam, const attn__way *ways, int n,
         a->interview->binding = &a->binding;
         n_tried++;
         answered = a->state != STATE_SILENT;
-        done = best_of(tried, n_tried)->state == STATE_RIGHT ||
+        done = best_of(exam, tried, n_tried)->state == STATE_RIGHT ||
                a->interview->lost;
     }
     if (n_tried == 0)
         return false;
     explain_further(exam, tried, n_tried);
-    *best = *best_of(tried, n_tried);
+    *best = *best_of(exam, tried, n_tried);
     return true;
 }
 

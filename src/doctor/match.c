@@ -328,6 +328,21 @@ bool attn__explain(const attn__evidence *e, const attn__meaning *meaning,
     return s.found;
 }
 
+bool attn__would_show(const attn__evidence *e, const attn__meaning *meaning,
+                      const attn__hypothesis *h)
+{
+    search s = {.e = e, .meaning = meaning, .left = most_work};
+
+    s.set[0] = h;
+    s.n = 1;
+    for (int64_t x = 0; x < e->n; x++) {
+        if (applies(h, asked(&e->questions[x], meaning) | ASK_ALONE) &&
+            meets(&s, x, 0) && !meets(&s, x, 1))
+            return true;
+    }
+    return false;
+}
+
 /* ------------------------------------------------------------------- partly */
 
 enum { MOST_SAMPLE = 20 };

@@ -72,6 +72,11 @@ typedef struct attn__explanation {
     char also[160]; /* other faults that explain as well */
 } attn__explanation;
 
+/* Is there a question of which the wrong step predicts another answer than the
+ * right model, which meets it? */
+bool attn__would_show(const attn__evidence *e, const attn__meaning *meaning,
+                      const attn__hypothesis *hypothesis);
+
 /* The one wrong step that meets most of the questions that the right model
  * does not, more than a third of a sample of them; NULL if there is none. To
  * *met, *wrong: how many of how many. */

@@ -122,6 +122,7 @@ struct attn__work {
     int64_t *place;    /* (batch): the same, for windows */
     int64_t *shift;    /* (len_q): of a row's position within its sequence */
     int64_t n_answer;
+    int64_t n_spare; /* elements of s, p, ds, dp, spare */
 };
 
 /* Buffers for every question up to the given counts. */
