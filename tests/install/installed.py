@@ -83,13 +83,30 @@ def check_program(what, program, environment):
     check(what + " runs", code == 0 and said.startswith("libattn "), said)
 
 
+def others_can_be_linked(static, folder, environment):
+    """Whether the libraries of others that ours need can be linked alone: a
+    distribution's may ask for more than it installs with them."""
+    (folder / "empty.c").write_text("int main(void) { return 0; }\n",
+                                    encoding="utf-8")
+    lines = run("pkg-config", "--print-requires-private", *LIBRARIES,
+                env=environment)[1].splitlines()
+    for name in sorted({line.split()[0] for line in lines} - set(LIBRARIES)):
+        flags = run("pkg-config", *static.split(), "--libs", name)[1].split()
+        if run("gcc", folder / "empty.c", "-o", folder / "empty", *flags)[0]:
+            print(f"{name} alone cannot be linked{static}, so a program by "
+                  f"pkg-config{static} is passed over")
+            return False
+    return True
+
+
 def by_pkg_config(root, libdir, folder, static):
     environment = {**os.environ, "PKG_CONFIG_SYSROOT_DIR": str(root),
                    "PKG_CONFIG_PATH": str(libdir / "pkgconfig")}
     what = "a program by pkg-config" + static
     code, flags = run("pkg-config", "--cflags", "--libs",
                       *static.split(), *LIBRARIES, env=environment)
-    if not check("pkg-config" + static, code == 0, flags):
+    if not check("pkg-config" + static, code == 0, flags) or \
+            not others_can_be_linked(static, folder, environment):
         return
     # The system's own folders are not below the empty one.
     flags = [word for word in flags.split()
