@@ -126,24 +126,31 @@ static trial start(attn__exam *exam, attn__attempt *attempt)
     return t;
 }
 
-/* What the inputs allow, and what is a limit only. */
-static attn__tier first_tier(const attn__exam *exam)
+/* What the inputs and the type of the answers allow. */
+static attn__tier first_tier(const attn__exam *exam, const attn__attempt *a)
 {
-    return exam->options.dtype == ATTN_F64   ? TIER_F64
-           : exam->options.dtype == ATTN_F32 ? TIER_F32
-                                             : TIER_F16;
+    bool wide = false;
+
+    if (exam->options.dtype == ATTN_F16)
+        return TIER_F16;
+    for (int64_t x = 0; x < a->interview->n; x++) {
+        const attn_dtype dtype = a->interview->questions[x].dtype;
+
+        wide |= dtype == ATTN_F64 || dtype == ATTN_NONE; /* or a dump */
+    }
+    return exam->options.dtype == ATTN_F64 && wide ? TIER_F64 : TIER_F32;
 }
 
-static attn__tier second_tier(const attn__exam *exam)
+/* Less would be a limit only. */
+static attn__tier second_tier(attn__tier first)
 {
-    const attn__tier first = first_tier(exam);
-
     return first < TIER_F32 ? TIER_F32 : first;
 }
 
 void attn__judge(attn__exam *exam, attn__attempt *attempt, int most)
 {
-    const attn__tier first = first_tier(exam), second = second_tier(exam);
+    const attn__tier first = first_tier(exam, attempt);
+    const attn__tier second = second_tier(first);
     trial t;
 
     attn__sort_questions(attempt->interview);
@@ -164,7 +171,7 @@ void attn__judge(attn__exam *exam, attn__attempt *attempt, int most)
 
 void attn__judge_further(attn__exam *exam, attn__attempt *attempt)
 {
-    const attn__tier first = first_tier(exam);
+    const attn__tier first = first_tier(exam, attempt);
     trial t = start(exam, attempt);
 
     is_right(&t, first); /* for the scores */

@@ -170,6 +170,10 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
                        a->binding.mask_adds ? "add"
                        : m->mask_hides      ? "drop"
                                             : "keep");
+    if (takes & ASK_MASK && a->binding.mask_adds && exam->expect.identify)
+        attn__add_limit(r, "mask-01-added", "")->evidence =
+            "the mask is added to the scores: right with 0 and -inf, but "
+            "True and False would count as 1 and 0";
     if (a->interview->sizes & ASK_GROUPS &&
         attn__layout_facts_of(a->binding.layout)->heads)
         attn__add_fact(r, "gqa", "head h uses KV head h div group");

@@ -101,6 +101,32 @@ static bool is_constant_at_length(attn__attempt *a)
     return !call || is_constant(call);
 }
 
+/* Of a subject whose answers never come back: does it keep something? One
+ * query and two keys leave dropout few answers, so some come back soon. */
+static bool accumulates(attn__attempt *a)
+{
+    enum { CALLS = 24 };
+    attn__sizes few = attn__sizes_single(a->interview, 2);
+    const attn__question *calls[CALLS];
+    attn__question *other, *q;
+
+    few.len_q = a->interview->layer || a->interview->equal ? 2 : 1;
+    other = attn__compose(a->interview, "two keys", few, 0);
+    if (!other || !again(a, other, VIEW_PLAIN))
+        return false;
+    q = attn__compose(a->interview, "two keys", few, 0);
+    for (int x = 0; x < CALLS; x++) {
+        calls[x] = q ? again(a, q, VIEW_PLAIN) : NULL;
+        if (!calls[x])
+            return false;
+        for (int y = 0; y < x; y++) {
+            if (same(calls[x], calls[y]))
+                return false;
+        }
+    }
+    return true;
+}
+
 attn__conduct attn__observe(attn__attempt *a)
 {
     attn__question *calls[3], *next;
@@ -116,7 +142,9 @@ attn__conduct attn__observe(attn__attempt *a)
     if (same(calls[0], calls[2]))
         return CONDUCT_FINE;
     next = again(a, &a->interview->questions[0], VIEW_PLAIN);
-    return next && same(next, calls[2]) ? CONDUCT_REMEMBERS : CONDUCT_RANDOM;
+    return (next && same(next, calls[2])) || accumulates(a)
+               ? CONDUCT_REMEMBERS
+               : CONDUCT_RANDOM;
 }
 
 /* ---------------------------------------------------------------- ignored */

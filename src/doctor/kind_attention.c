@@ -3,6 +3,7 @@
  * The kinds that are questions about attention: fn(q, k, v, options), the same
  * with gradients, and layers. Layouts are tried in turn; another one, or a
  * lower rank, wins only where it does better. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor/hygiene.h"
@@ -94,7 +95,18 @@ static bool make_contact(attn__interview *in)
     return false;
 }
 
-/* Options without a default. */
+/* Must it be given? There is no default, or one that would change the answer:
+ * a window or a cap of some size. */
+static bool is_due(const attn_parameter *p, attn__role role)
+{
+    const bool sized = role == ROLE_WINDOW || role == ROLE_SOFTCAP;
+    const char *number = p->fallback ? p->fallback : "";
+
+    number += strspn(number, "([ ");
+    return !p->optional || (sized && atof(number) > 0);
+}
+
+/* Options that every question asks. */
 static uint32_t required_options(const attn__binding *b)
 {
     static const struct {
@@ -105,13 +117,14 @@ static uint32_t required_options(const attn__binding *b)
         {ROLE_BIAS, ASK_BIAS},       {ROLE_WINDOW, ASK_WINDOW},
         {ROLE_SLOPES, ASK_ALIBI},    {ROLE_SINKS, ASK_SINKS},
         {ROLE_LENGTHS, ASK_LENGTHS}, {ROLE_OFFSET, ASK_OFFSET},
+        {ROLE_SOFTCAP, ASK_SOFTCAP},
     };
     uint32_t bits = 0;
 
     for (size_t x = 0; x < sizeof options / sizeof options[0]; x++) {
         const int at = attn__parameter_of(b, options[x].role);
 
-        if (at >= 0 && !b->subject->parameters[at].optional)
+        if (at >= 0 && is_due(&b->subject->parameters[at], options[x].role))
             bits |= options[x].bit;
     }
     return bits;
@@ -127,14 +140,31 @@ static void learn_band(attn__attempt *a)
     a->has_slopes = attn__read_slopes(a);
 }
 
+/* Does its documentation say that masks are True and False? */
+static bool wants_booleans(const attn_subject *s)
+{
+    static const char *const no[] = {"-inf", "additive", "float", "bias"};
+    static const char *const yes[] = {"bool", "true", "keep", "1 where",
+                                      "1 for", "0/1", "1 = ", "nonzero"};
+    bool wants = false;
+
+    for (size_t x = 0; x < sizeof yes / sizeof yes[0]; x++)
+        wants |= attn__speaks_of(s, yes[x]);
+    for (size_t x = 0; x < sizeof no / sizeof no[0]; x++)
+        wants &= !attn__speaks_of(s, no[x]);
+    return wants;
+}
+
 /* Where masks as True and False make no sense, perhaps they are meant as 0
- * and -inf: the questions that have one are put again so. */
+ * and -inf: the questions that have one are put again so. What is added may be
+ * any number, so that is asked too. */
 static void try_additive_mask(attn__exam *exam, attn__attempt *a)
 {
     attn__interview *in = a->interview;
     attn__attempt added = *a;
+    attn__question *number;
 
-    if (!has_role(&a->binding, ROLE_MASK))
+    if (!has_role(&a->binding, ROLE_MASK) || wants_booleans(exam->subject))
         return;
     added.interview = attn__arena_take(in->arena, 1, sizeof *in);
     if (!added.interview)
@@ -148,6 +178,13 @@ static void try_additive_mask(attn__exam *exam, attn__attempt *a)
         if (q->mask && (!attn__ask(&added.binding, q, VIEW_PLAIN, in->arena) ||
                         q->outcome != ATTN_ANSWERED))
             return;
+    }
+    number = attn__compose(added.interview, "any number",
+                           attn__sizes_general(in), ASK_BIAS);
+    if (number) {
+        number->asked &= ~(uint32_t)ASK_MASK;
+        number->mask = NULL;
+        attn__put(added.interview, number);
     }
     attn__judge(exam, &added, 1);
     if (added.state == STATE_RIGHT) {

@@ -470,6 +470,9 @@ static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
 
     if (role == ROLE_MASK && q->mask)
         *v = of_tensor(mask_tensor(c));
+    else if (role == ROLE_MASK && q->bias && c->binding->mask_adds &&
+             attn__parameter_of(c->binding, ROLE_BIAS) < 0)
+        *v = of_tensor(bias_tensor(c));
     else if (role == ROLE_KEY_MASK && q->mask && keys_only && !split_masks)
         *v = of_tensor(key_mask_tensor(c));
     else if (role == ROLE_BIAS && q->bias)

@@ -74,6 +74,12 @@ void attn__scale_default(attn__work *w, double param)
     scale_root(w, w->n.dim_qk);
 }
 
+void attn__scale_divides(attn__work *w, double param)
+{
+    attn__right_scale(w, param);
+    w->scale = 1 / w->scale;
+}
+
 /* The wanted scale, and 1/sqrt(D) on top. */
 void attn__scale_on_default(attn__work *w, double param)
 {
