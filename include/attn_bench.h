@@ -4,8 +4,9 @@
  * reach. A row is one problem; running it takes turns between the kernel and
  * the machine's own limit (a loop of multiply-adds in registers at the same
  * level, or for decode a loop that only reads K and V), in one process, so
- * that what disturbs one disturbs the other; medians of the turns' ratios.
- * Since 0.1. */
+ * that what disturbs one disturbs the other; medians of the turns' ratios. A
+ * decode goes round copies of K and V, 1 GiB together, so that no cache holds
+ * them. Since 0.1. */
 #ifndef ATTN_BENCH_H
 #define ATTN_BENCH_H
 

@@ -96,7 +96,8 @@ def attention(q: Array, k: Array, v: Array, *,
     precision
         ``"high"`` keeps the weights of 16-bit inputs in full.
     threads
-        1 to 1024; None = all cores. The bits of the result don't depend on it.
+        1 to 1024; None = all cores, or fewer where there is little to do. The
+        bits of the result don't depend on it.
     out
         Where o is written, of its shape and type; it is also what is returned.
     return_lse, return_weights, return_entropy

@@ -26,6 +26,21 @@ inline int64_t all_threads()
     return n;
 }
 
+/* For who does not say: as many as there is work for. Waking one takes about
+ * the time of 2^19 multiply-adds. */
+inline int64_t threads_for(const attn_desc &d)
+{
+    const double rows = static_cast<double>(d.batch) *
+                        static_cast<double>(d.heads_q) *
+                        static_cast<double>(d.len_q);
+    const double work = rows * static_cast<double>(d.len_k) *
+                        static_cast<double>(d.dim_qk + d.dim_v);
+
+    return std::max<int64_t>(
+        1, static_cast<int64_t>(std::min(work / 0x1p19,
+                                         static_cast<double>(all_threads()))));
+}
+
 inline attn_pool *pool()
 {
     attn_pool *found = shared_pool.load(std::memory_order_acquire);
@@ -109,7 +124,7 @@ void execute(int64_t threads, const attn_workspace &need, attn_pass pass,
 template <class Call>
 void run(const problem &p, attn_pass pass, Call call)
 {
-    const int64_t threads = p.threads ? p.threads : all_threads();
+    const int64_t threads = p.threads ? p.threads : threads_for(p.desc);
     attn_plan plan;
     attn_workspace need;
     attn_diag diag;

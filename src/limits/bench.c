@@ -14,6 +14,8 @@
 
 #define MAX_TURNS 64
 #define ALIGNMENT 64
+/* Bytes of K and V that a decode goes round: no cache holds them. */
+#define ROTATION ((size_t)1 << 30)
 
 /* The words of rows.def. */
 #define PASS_FWD ATTN_FORWARD
@@ -56,8 +58,10 @@ typedef struct setup {
     attn_pool *pool;
     void *blocks[16]; /* all memory, to be freed */
     int n_blocks;
-    const void *keys; /* K and V, one after the other */
-    size_t keys_size;
+    char *keys; /* K and V, one after the other, and copies of them */
+    size_t keys_size; /* of one K and V */
+    size_t n_keys;    /* with the copies */
+    size_t turn;      /* which of them is next */
 } setup;
 
 static void *take(setup *s, size_t size)
@@ -116,20 +120,32 @@ static attn_tensor make(setup *s, int64_t heads, int64_t len)
     return view(row, data, heads, len);
 }
 
+/* K and V of the next turn. A decode reads them once, and its next token finds
+ * other layers' in the caches: so it goes round copies. */
+static void next_keys(setup *s)
+{
+    char *k = s->keys + s->turn * s->keys_size, *v = k + s->keys_size / 2;
+    const attn_bench_row *row = s->row;
+
+    s->turn = (s->turn + 1) % s->n_keys;
+    s->args.kv.k = attn_in(view(row, k, row->heads_kv, row->len_k));
+    s->args.kv.v = attn_in(view(row, v, row->heads_kv, row->len_k));
+}
+
 static bool make_kv(setup *s)
 {
     const attn_bench_row *row = s->row;
     const int64_t n = row->batch * row->heads_kv * row->len_k * row->dim;
-    const size_t size = (size_t)n * attn_dtype_size(row->dtype);
-    char *data = take(s, 2 * size);
 
-    if (!data)
+    s->keys_size = 2 * (size_t)n * attn_dtype_size(row->dtype);
+    s->n_keys = row->len_q == 1 ? ROTATION / s->keys_size + 1 : 1;
+    s->keys = take(s, s->n_keys * s->keys_size);
+    if (!s->keys)
         return false;
-    fill(data, row->dtype, 2 * n);
-    s->keys = data;
-    s->keys_size = 2 * size;
-    s->args.kv.k = attn_in(view(row, data, row->heads_kv, row->len_k));
-    s->args.kv.v = attn_in(view(row, data + size, row->heads_kv, row->len_k));
+    fill(s->keys, row->dtype, 2 * n);
+    for (size_t copy = 1; copy < s->n_keys; copy++)
+        memcpy(s->keys + copy * s->keys_size, s->keys, s->keys_size);
+    next_keys(s);
     return true;
 }
 
@@ -254,9 +270,10 @@ static double visible_pairs(const attn_bench_row *row)
     return pairs * (double)(row->batch * row->heads_q);
 }
 
-static void call(const setup *s, int64_t times)
+static void call(setup *s, int64_t times)
 {
     for (int64_t n = 0; n < times; n++) {
+        next_keys(s);
         if (s->row->pass == ATTN_BACKWARD)
             attn_backward(&s->plan, &s->args, &s->exec, NULL);
         else
@@ -266,8 +283,8 @@ static void call(const setup *s, int64_t times)
 
 static double limit_now(const setup *s, attn_isa isa, bool reads)
 {
-    return reads ? attn_limit_read(s->keys, s->keys_size, s->pool,
-                                   s->exec.threads)
+    return reads ? attn_limit_read(s->keys, s->n_keys * s->keys_size,
+                                   s->pool, s->exec.threads)
                  : attn_limit_fma(isa, s->row->dtype, s->pool,
                                   s->exec.threads);
 }
@@ -291,7 +308,7 @@ static attn_isa kernel_of(const setup *s, char *name, size_t size)
     return ATTN_ISA_SCALAR;
 }
 
-static void take_turns(const setup *s, double seconds,
+static void take_turns(setup *s, double seconds,
                        attn_bench_result *result)
 {
     const attn_isa isa =

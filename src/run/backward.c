@@ -96,7 +96,7 @@ static void run_phase(const attn__plan *plan, const attn__problem *problem,
 
     if (pass == ATTN__PASS_dq) {
         phase.make = attn__make_row_unit;
-        phase.rows_per_unit = problem->macro_rows;
+        phase.rows_per_unit = attn__rows_per_unit(problem, row->tile, exec);
         phase.n_units = attn__row_units(problem, phase.rows_per_unit);
     } else if (pass == ATTN__PASS_dkv) {
         phase.make = make_key_unit;

@@ -66,15 +66,17 @@ static void run_forward(const attn__plan *plan, const attn__problem *problem,
                         const attn_exec *exec, const attn_workspace *need)
 {
     const attn__pass pass = attn__forward_pass(&plan->desc);
-    const attn__phase phase = {
-        .problem = problem,
-        .kernel = attn__kernels[plan->kernel[pass]].run,
-        .make = attn__make_row_unit,
-        .n_units = attn__row_units(problem, problem->macro_rows),
-        .rows_per_unit = problem->macro_rows,
-        .slots = exec->workspace,
-        .slot_size = need->slot};
+    const attn__kernel_row *row = &attn__kernels[plan->kernel[pass]];
+    attn__phase phase = {.problem = problem,
+                         .kernel = row->run,
+                         .make = attn__make_row_unit,
+                         .rows_per_unit = problem->macro_rows,
+                         .slots = exec->workspace,
+                         .slot_size = need->slot};
 
+    if (pass != ATTN__PASS_decode)
+        phase.rows_per_unit = attn__rows_per_unit(problem, row->tile, exec);
+    phase.n_units = attn__row_units(problem, phase.rows_per_unit);
     if (pass == ATTN__PASS_decode)
         run_decode(plan, phase, exec, need);
     else

@@ -7,6 +7,11 @@
 
 #include <stdatomic.h>
 
+/* So that the last to finish is late by a fourth of a share at most. */
+#define UNITS_PER_THREAD 4
+/* Multiply-adds, some 5 us: what a unit must have to be cut off. */
+#define UNIT_WORK 0x1p19
+
 /* On the caller's stack: parallel_for returns when all tasks have run, so no
  * task outlives it. */
 typedef struct shared_units {
@@ -86,6 +91,30 @@ static int64_t chunks_per_head(const attn__problem *p, int64_t rows_per_unit)
 int64_t attn__row_units(const attn__problem *p, int64_t rows_per_unit)
 {
     return chunks_per_head(p, rows_per_unit) * p->heads_kv * p->batch;
+}
+
+/* With few heads the plan's units are too few to share out evenly (five among
+ * two threads take the time of six), so they are cut into fewer tiles, as long
+ * as a piece is worth drawing. Rows don't know of each other: no bit changes.
+ */
+int64_t attn__rows_per_unit(const attn__problem *p, attn__tile_shape tile,
+                            const attn_exec *exec)
+{
+    const int64_t tile_rows = (int64_t)tile.tile_rows;
+    const double per_row =
+        (double)p->len_k * (double)(p->dim_qk + p->dim_v);
+    int64_t rows = p->macro_rows;
+
+    while (exec->threads > 1 &&
+           attn__row_units(p, rows) < UNITS_PER_THREAD * exec->threads) {
+        const int64_t half =
+            attn__ceil_div(rows / 2, tile_rows) * tile_rows;
+
+        if (half >= rows || (double)half * per_row < UNIT_WORK)
+            break;
+        rows = half;
+    }
+    return rows;
 }
 
 bool attn__make_row_unit(const attn__phase *phase, int64_t index,

@@ -71,6 +71,8 @@ void attn__run_phase(const attn__phase *phase, const attn_exec *exec);
 
 /* Units of rows: every (batch, KV head, chunk of rows), later rows first
  * because under a causal mask they cost most. */
+int64_t attn__rows_per_unit(const attn__problem *p, attn__tile_shape tile,
+                            const attn_exec *exec);
 int64_t attn__row_units(const attn__problem *p, int64_t rows_per_unit);
 bool attn__make_row_unit(const attn__phase *phase, int64_t index,
                          attn__unit *unit);

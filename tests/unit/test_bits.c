@@ -9,6 +9,7 @@
 #include "unit.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #define SEED UINT64_C(577215664)
 
@@ -50,6 +51,57 @@ static void on_other_threads(scene *s)
 UNIT(threads_do_not_show)
 {
     everywhere(on_other_threads);
+}
+
+/* Notes the largest number of tasks that it was given, and runs them. */
+static void note_tasks(void *ctx, int64_t n, attn_task *task, void *arg)
+{
+    int64_t *most = ctx;
+
+    *most = n > *most ? n : *most;
+    for (int64_t i = 0; i < n; i++)
+        task(arg, i);
+}
+
+/* One head of 300 rows is three units of 128; for seven threads they are cut
+ * finer, and that does not show either. */
+UNIT(one_head_is_shared_out_and_does_not_show)
+{
+    static const scene_shape shape = {
+        .name = "one head", .batch = 1, .heads_q = 1, .heads_kv = 1,
+        .len_q = 300, .len_k = 300, .dim_qk = 64, .dim_v = 64,
+        .causal = ATTN_CAUSAL_TOP_LEFT};
+
+    for (int dtype = ATTN_F64; dtype <= ATTN_F16; dtype++) {
+        scene one, many;
+        attn_workspace need;
+        attn_exec exec;
+        attn_plan plan;
+        attn_args args;
+        int64_t most = 0;
+
+        scene_open(&one, &shape, (attn_dtype)dtype, SEED);
+        scene_run(&one, 1);
+        scene_relaid(&many, &one, SCENE_DENSE);
+        scene_run(&many, 7);
+        assert_true(scene_same_outputs(&many, &one));
+        args = many.args;
+        args.weights = args.entropy = (attn_tensor){0}; /* phases of others */
+        assert_int_equal(attn_plan_init(&plan, &many.desc, NULL), ATTN_OK);
+        assert_int_equal(attn_plan_workspace(&plan, ATTN_FORWARD, 7, &need,
+                                             NULL), ATTN_OK);
+        attn_exec_init(&exec);
+        exec.threads = 7;
+        exec.workspace_size = need.size;
+        exec.workspace = aligned_alloc(64, (need.size + 63) / 64 * 64);
+        exec.parallel_for = note_tasks;
+        exec.ctx = &most;
+        assert_int_equal(attn_forward(&plan, &args, &exec, NULL), ATTN_OK);
+        assert_int_equal(most, 7);
+        free(exec.workspace);
+        scene_close(&many);
+        scene_close(&one);
+    }
 }
 
 UNIT(two_hundred_and_fifty_runs_are_one)
@@ -270,6 +322,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_do_not_show),
+        cmocka_unit_test(one_head_is_shared_out_and_does_not_show),
         cmocka_unit_test(two_hundred_and_fifty_runs_are_one),
         cmocka_unit_test(layout_strides_and_alignment_do_not_show),
         cmocka_unit_test(a_head_or_slice_alone_has_its_bits),

@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MOST = 1000 };
 
@@ -87,6 +88,26 @@ UNIT(ten_thousand_calls_in_a_row)
     for (int i = 0; i < 4; i++)
         assert_int_equal(hits[i], 10000);
     attn_pool_destroy(pool);
+}
+
+/* Calls that come while threads look for work, while they fall asleep, and when
+ * they sleep: about 100 us is what they look for. */
+UNIT(calls_come_early_and_late)
+{
+    for (int threads = 2; threads <= 3; threads++) {
+        attn_pool *pool = attn_pool_create(threads);
+        int hits[4] = {0};
+
+        for (int round = 0; round < 600; round++) {
+            const struct timespec pause = {0, round % 30 * 10000};
+
+            nanosleep(&pause, NULL);
+            attn_pool_parallel_for(pool, 4, count, hits);
+        }
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(hits[i], 600);
+        attn_pool_destroy(pool);
+    }
 }
 
 typedef struct nest {
@@ -213,6 +234,7 @@ int main(void)
         cmocka_unit_test(every_task_runs_once_on_any_number_of_threads),
         cmocka_unit_test(a_number_of_threads_has_limits),
         cmocka_unit_test(ten_thousand_calls_in_a_row),
+        cmocka_unit_test(calls_come_early_and_late),
         cmocka_unit_test(a_task_may_call_the_pool_that_runs_it),
         cmocka_unit_test(two_callers_share_a_pool),
         cmocka_unit_test(threads_that_cannot_be_had_are_done_without),
