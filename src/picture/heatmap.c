@@ -86,6 +86,25 @@ static void widen(const attn__heat *heat, int64_t n, attn__range *range,
     }
 }
 
+/* One value, or an end beyond all of them: any span will do that a double can
+ * tell from its low end, and that is not infinite. */
+static void spread(attn__range *range)
+{
+    const double span = fmax(1, fabs(range->low) * 0x1p-40);
+
+    if (range->log && 0.1 * range->high > 0) {
+        range->low = 0.1 * range->high;
+    } else if (range->log) { /* subnormal: a tenth is 0, ten times is not inf */
+        range->low = range->high;
+        range->high *= 10;
+    } else if (isfinite(range->low + span)) {
+        range->high = range->low + span;
+    } else {
+        range->high = range->low;
+        range->low -= span;
+    }
+}
+
 /* Ends that the figure gives, and a span where there is none. */
 static void settle(const attn_figure *figure, double positive,
                    attn__range *range)
@@ -100,16 +119,8 @@ static void settle(const attn_figure *figure, double positive,
         range->low = fmin(fmax(positive, range->high * DECADES), range->high);
     if (!isnan(figure->low))
         range->low = figure->low;
-    /* One value, or an end beyond all of them: any span will do that a double
-     * can tell from its low end. */
-    if (range->low < range->high)
-        return;
-    if (!range->log)
-        range->high = range->low + fmax(1, fabs(range->low) * 0x1p-40);
-    else if (0.1 * range->high > 0)
-        range->low = 0.1 * range->high;
-    else
-        range->high = 10 * range->low;
+    if (!(range->low < range->high))
+        spread(range);
 }
 
 void attn__range_of(const attn_figure *figure, attn__heat *heat,

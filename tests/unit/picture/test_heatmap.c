@@ -3,6 +3,7 @@
  * Folding by maximum, masks, NaN, and the range of colours. */
 #include "picture/heatmap.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -205,6 +206,19 @@ UNIT(parts_of_a_huge_range)
     assert_true(attn__range_part(&r, 1.7e308) == 1);
 }
 
+/* A span is made where there is none, and its ends stay finite. */
+UNIT(ends_of_no_range)
+{
+    const double most[] = {DBL_MAX, DBL_MAX}, least[] = {5e-324, 5e-324};
+    const attn__range far = range_of(most, 2, NAN, NAN, 0);
+    const attn__range near = range_of(least, 2, NAN, NAN, ATTN_SHADES_LOG);
+    const attn__range above = range_of(least, 2, 1e308, NAN, ATTN_SHADES_LOG);
+
+    assert_true(far.low < far.high && far.high == DBL_MAX);
+    assert_true(near.low == 5e-324 && near.high == 10 * 5e-324);
+    assert_true(above.low < above.high && isfinite(above.high));
+}
+
 /* Half of the least double is 0. */
 UNIT(parts_of_the_least_range)
 {
@@ -285,6 +299,7 @@ int main(void)
         cmocka_unit_test(a_range_is_never_empty),
         cmocka_unit_test(a_given_range_is_kept),
         cmocka_unit_test(parts_of_a_huge_range),
+        cmocka_unit_test(ends_of_no_range),
         cmocka_unit_test(parts_of_the_least_range),
         cmocka_unit_test(logarithms_have_five_decades_and_no_zero),
         cmocka_unit_test(types_and_strides_make_no_difference),
