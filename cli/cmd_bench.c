@@ -78,7 +78,7 @@ static const char about[] =
 static void print_row(const attn_bench_row *row,
                       const attn_bench_result *r)
 {
-    printf("%-20s %-18s %10.1f us %9.1f %s %6.3f of %.1f\n", row->name,
+    printf("%-25s %-19s %10.1f us %9.1f %s %6.3f of %.1f\n", row->name,
            r->kernel, r->seconds * 1e6, r->operations * 1e-9,
            r->reads ? "GB/s  " : "GFLOP/s", r->fraction, r->limit * 1e-9);
     fflush(stdout);

@@ -29,7 +29,9 @@ ATTN_API double attn_limit_read(const void *data, size_t size,
 typedef struct attn_bench_row {
     const char *name;
     attn_pass pass; /* ATTN_FORWARD or ATTN_BACKWARD */
+    int32_t both;   /* 1: forward and backward, one after the other */
     attn_dtype dtype;
+    attn_precision precision;
     int64_t batch, heads_q, heads_kv, len_q, len_k, dim;
     attn_causal causal;
     int64_t window_left; /* -1 = unbounded */
@@ -43,8 +45,8 @@ ATTN_API const attn_bench_row *attn_bench_row_at(int64_t index);
 
 typedef struct attn_bench_result {
     double seconds;    /* of one call, median */
-    double operations; /* visible pairs * dim * 4 (backward 10), per second;
-                          where `reads`, bytes of K and V per second */
+    double operations; /* visible pairs * dim * 4 (backward 10, both 14), per
+                          second; where `reads`, bytes of K and V per second */
     double limit;      /* the machine's, in operations or bytes per second */
     double fraction;   /* of the limit, median of the turns' ratios */
     int32_t reads;     /* the limit is the read loop's: fraction of bytes */

@@ -20,6 +20,15 @@
 /* The words of rows.def. */
 #define PASS_FWD ATTN_FORWARD
 #define PASS_BWD ATTN_BACKWARD
+#define PASS_BOTH ATTN_BACKWARD
+#define BOTH_FWD 0
+#define BOTH_BWD 0
+#define BOTH_BOTH 1
+#define TYPE_F64 ATTN_F64, ATTN_PRECISION_STANDARD
+#define TYPE_F32 ATTN_F32, ATTN_PRECISION_STANDARD
+#define TYPE_BF16 ATTN_BF16, ATTN_PRECISION_STANDARD
+#define TYPE_BFHI ATTN_BF16, ATTN_PRECISION_HIGH
+#define TYPE_F16 ATTN_F16, ATTN_PRECISION_STANDARD
 #define MASK_FULL ATTN_CAUSAL_NONE
 #define MASK_CAUSAL ATTN_CAUSAL_BOTTOM_RIGHT
 #define WITH_PLAIN 0
@@ -27,12 +36,11 @@
 #define WITH_MASK ATTN_WITH_MASK
 
 static const attn_bench_row rows[] = {
-#define ATTN__ROW(name, pass, dtype, batch, heads_q, heads_kv, len_q, len_k, \
+#define ATTN__ROW(name, pass, type, batch, heads_q, heads_kv, len_q, len_k,  \
                   dim, causal, window, inputs, bshd)                         \
-    {                                                                        \
-        name,     PASS_##pass,   ATTN_##dtype, batch, heads_q,               \
-        heads_kv, len_q,         len_k,        dim,   MASK_##causal,         \
-        window,   WITH_##inputs, bshd},
+    {name,    PASS_##pass, BOTH_##pass,   TYPE_##type, batch,                \
+     heads_q, heads_kv,    len_q,         len_k,       dim,                  \
+     MASK_##causal,        window,        WITH_##inputs, bshd},
 #include "limits/rows.def"
 #undef ATTN__ROW
 };
@@ -232,6 +240,7 @@ static attn_status make_setup(setup *s, attn_isa isa_limit, int64_t threads,
 
     attn_desc_init(&s->desc, row->dtype, row->batch, row->heads_q,
                    row->heads_kv, row->len_q, row->len_k, row->dim, row->dim);
+    s->desc.precision = row->precision;
     s->desc.causal = row->causal;
     s->desc.window_left = row->window_left;
     s->desc.inputs = row->inputs;
@@ -274,11 +283,18 @@ static void call(setup *s, int64_t times)
 {
     for (int64_t n = 0; n < times; n++) {
         next_keys(s);
+        if (s->row->pass == ATTN_FORWARD || s->row->both)
+            attn_forward(&s->plan, &s->args, &s->exec, NULL);
         if (s->row->pass == ATTN_BACKWARD)
             attn_backward(&s->plan, &s->args, &s->exec, NULL);
-        else
-            attn_forward(&s->plan, &s->args, &s->exec, NULL);
     }
+}
+
+/* Operations of a visible pair and a dim: a product is two, forward has two of
+ * them, backward five. */
+static double per_pair(const attn_bench_row *row)
+{
+    return row->both ? 14 : row->pass == ATTN_BACKWARD ? 10 : 4;
 }
 
 static double limit_now(const setup *s, attn_isa isa, bool reads)
@@ -317,7 +333,7 @@ static void take_turns(setup *s, double seconds,
     const double work =
         reads ? (double)s->keys_size
               : visible_pairs(s->row) * (double)s->row->dim *
-                    (s->row->pass == ATTN_BACKWARD ? 10 : 4);
+                    per_pair(s->row);
     double times[MAX_TURNS], limits[MAX_TURNS], ratios[MAX_TURNS];
     const double start = attn__now();
     int64_t per_turn = 1;
