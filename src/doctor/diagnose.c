@@ -93,7 +93,8 @@ static bool is_explained(trial *t, attn__tier tier, int most, bool likely)
     return t->attempt->state == STATE_NAMED;
 }
 
-/* The questions without options and groups, under any meaning. */
+/* The questions without options and groups, under any meaning; not long ones,
+ * where tiles and buffers end. */
 static bool is_plain_right(trial *t, attn__tier tier)
 {
     attn__evidence e = attn__evidence_of(t->exam, t->attempt);
@@ -107,7 +108,7 @@ static bool is_plain_right(trial *t, attn__tier tier)
         for (int64_t y = 0; y < t->attempt->interview->n && right; y++) {
             e.questions = &t->attempt->interview->questions[y];
             e.n = 1;
-            if (e.questions->asked & beyond)
+            if (e.questions->asked & beyond || e.questions->n.len_k > 12)
                 continue;
             any = true;
             right = attn__score_right(&e, &t->meanings[x]).failed == 0;

@@ -183,6 +183,21 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
                                          : "16 bits");
 }
 
+/* Options that it has and refuses, whatever is asked with them. */
+static void report_refused(attn__exam *exam, const attn__attempt *a)
+{
+    uint32_t answered = 0;
+
+    for (int64_t x = 0; x < a->interview->n; x++)
+        answered |= a->interview->questions[x].asked;
+    for (size_t x = 0; x < sizeof words / sizeof words[0]; x++) {
+        if (words[x].bit & a->binding.takes & a->interview->refused & ~answered)
+            attn__add_fact(exam->report, "not examined",
+                           "%s: every call with it was refused",
+                           words[x].word);
+    }
+}
+
 /* Its manners are the fault; no formula was looked for. */
 static void report_conduct(attn__exam *exam, const attn__attempt *a)
 {
@@ -252,6 +267,7 @@ void attn__report_answers(attn__exam *exam, attn__attempt *a)
     if (a->state == STATE_RIGHT && a->tier > input_tier(exam))
         report_accuracy(exam, a);
     report_facts(exam, a);
+    report_refused(exam, a);
 }
 
 static void stress(attn__exam *exam, attn__attempt *a)

@@ -59,6 +59,28 @@ static void set_mask_form(attn__binding *b, int form)
     b->mask_full = form == 2;
 }
 
+static void rename_masks(attn__binding *b, attn__role from, attn__role to)
+{
+    const int x = attn__parameter_of(b, from);
+
+    if (x >= 0 && attn__parameter_of(b, to) < 0)
+        b->role[x] = to;
+}
+
+/* No mask of queries and keys is taken: one of keys alone? */
+static void learn_key_mask(attn__interview *in)
+{
+    attn__question *q;
+
+    if (in->lost || has_role(in->binding, ROLE_KEY_MASK))
+        return;
+    set_mask_form(in->binding, 0);
+    rename_masks(in->binding, ROLE_MASK, ROLE_KEY_MASK);
+    q = attn__compose(in, "mask", attn__sizes_general(in), ASK_MASK);
+    if (!q || !attn__put(in, q))
+        rename_masks(in->binding, ROLE_KEY_MASK, ROLE_MASK);
+}
+
 /* How many axes masks have. */
 static void learn_mask(attn__interview *in)
 {
@@ -76,6 +98,8 @@ static void learn_mask(attn__interview *in)
         if (q && attn__put(in, q))
             break;
     }
+    if (in->n == n)
+        learn_key_mask(in);
     in->n = n;
 }
 
@@ -92,22 +116,30 @@ static bool make_contact(attn__interview *in)
         if (attn__first_contact(in))
             return true;
     }
-    return false;
+    if (masks == 1 || in->lost || has_role(in->binding, ROLE_KEY_MASK))
+        return false;
+    rename_masks(in->binding, ROLE_MASK, ROLE_KEY_MASK);
+    set_mask_form(in->binding, 0);
+    in->binding->window_is_number = false;
+    return attn__first_contact(in);
 }
 
 /* Must it be given? There is no default, or one that would change the answer:
- * a window or a cap of some size. */
-static bool is_due(const attn_parameter *p, attn__role role)
+ * a window or a cap of some size, or a scale, where
+ * nobody says which is meant. */
+static bool is_due(const attn_parameter *p, attn__role role, bool identify)
 {
-    const bool sized = role == ROLE_WINDOW || role == ROLE_SOFTCAP;
+    const bool sized = role == ROLE_WINDOW || role == ROLE_SOFTCAP ||
+                       (role == ROLE_SCALE && identify);
+    const bool needed = !p->optional && role != ROLE_SCALE;
     const char *number = p->fallback ? p->fallback : "";
 
     number += strspn(number, "([ ");
-    return !p->optional || (sized && atof(number) > 0);
+    return needed || (p->optional && sized && atof(number) > 0);
 }
 
 /* Options that every question asks. */
-static uint32_t required_options(const attn__binding *b)
+static uint32_t required_options(const attn__binding *b, bool identify)
 {
     static const struct {
         attn__role role;
@@ -117,14 +149,15 @@ static uint32_t required_options(const attn__binding *b)
         {ROLE_BIAS, ASK_BIAS},       {ROLE_WINDOW, ASK_WINDOW},
         {ROLE_SLOPES, ASK_ALIBI},    {ROLE_SINKS, ASK_SINKS},
         {ROLE_LENGTHS, ASK_LENGTHS}, {ROLE_OFFSET, ASK_OFFSET},
-        {ROLE_SOFTCAP, ASK_SOFTCAP},
+        {ROLE_SOFTCAP, ASK_SOFTCAP}, {ROLE_SCALE, ASK_SCALE},
     };
     uint32_t bits = 0;
 
     for (size_t x = 0; x < sizeof options / sizeof options[0]; x++) {
         const int at = attn__parameter_of(b, options[x].role);
 
-        if (at >= 0 && is_due(&b->subject->parameters[at], options[x].role))
+        if (at >= 0 &&
+            is_due(&b->subject->parameters[at], options[x].role, identify))
             bits |= options[x].bit;
     }
     return bits;
@@ -248,7 +281,7 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     in->decode = exam->kind == ATTN_KIND_DECODE;
     in->varlen = way.varlen || is_packing(&a->binding);
     in->strict = !exam->expect.identify;
-    in->always = in->decode ? 0 : required_options(&a->binding);
+    in->always = in->decode ? 0 : required_options(&a->binding, !in->strict);
     in->budget = exam->options.seconds;
     if (in->layer && !has_role(&a->binding, ROLE_HEADS) && in->heads == 0)
         in->heads = 1;
