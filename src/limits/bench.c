@@ -36,13 +36,13 @@
 #define WITH_MASK ATTN_WITH_MASK
 
 static const attn_bench_row rows[] = {
-#define ATTN__ROW(name, pass, type, batch, heads_q, heads_kv, len_q, len_k,  \
-                  dim, causal, window, inputs, bshd)                         \
+#define ROW(name, pass, type, batch, heads_q, heads_kv, len_q, len_k,        \
+            dim, causal, window, inputs, bshd)                               \
     {name,    PASS_##pass, BOTH_##pass,   TYPE_##type, batch,                \
      heads_q, heads_kv,    len_q,         len_k,       dim,                  \
      MASK_##causal,        window,        WITH_##inputs, bshd},
 #include "limits/rows.def"
-#undef ATTN__ROW
+#undef ROW
 };
 
 int64_t attn_bench_count(void)

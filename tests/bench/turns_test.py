@@ -50,9 +50,11 @@ class TakingTurns(WithPeers):
         self.assertEqual([len(answers[name]) for name in "ab"], [3, 3])
 
     def test_a_slow_peer_has_fewer_rounds(self):
-        peers = [self.peer("slow", 2.5), self.peer("fast", 0.5)]
+        peers = [self.peer("slow", 2.5), self.peer("fast", 0.5),
+                 self.peer("slower", 5.5)]
         answers, _ = self.turns(rounds=5, few=3, slow=1.0).take(peers)
         self.assertEqual(len(answers["slow"]), 3)
+        self.assertEqual(len(answers["slower"]), 1)
         self.assertEqual(len(answers["fast"]), 5)
 
     def test_who_fails_later_leaves_and_the_others_go_on(self):
