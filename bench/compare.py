@@ -190,14 +190,17 @@ def main():
                  for name in [report.LIMITS, *options.peers]]
         for peer in peers:
             stack.callback(peer.stop)
-        for row in options.rows:
-            progress.next(row)
-            asked = [peer for peer in peers
-                     if peer.name != IN_C or row.name == TINY]
-            outcomes.append(run_row(row, asked, turns, options.threads,
-                                    progress))
-            progress.clear()
-            print(report.block(outcomes[-1]), flush=True)
+        # Ctrl-C ends it with the rows that are done.
+        with contextlib.suppress(KeyboardInterrupt):
+            for row in options.rows:
+                progress.next(row)
+                asked = [peer for peer in peers
+                         if peer.name != IN_C or row.name == TINY]
+                outcomes.append(run_row(row, asked, turns, options.threads,
+                                        progress))
+                progress.clear()
+                print(report.block(outcomes[-1]), flush=True)
+    progress.clear()
     finish(outcomes, options, started)
 
 
