@@ -155,6 +155,7 @@ def finish(outcomes, options, started):
         json.dump({"schema": "peers-1", "cpu": machine(),
                    "threads": options.threads, "limits": found,
                    "rows": [o.json() for o in outcomes]}, file, indent=1)
+    (folder / "bench.md").write_text(report.markdown(outcomes))
     print()
     print(report.table(outcomes))
     for part in (report.gradients(outcomes), report.summary(outcomes)):
@@ -163,7 +164,8 @@ def finish(outcomes, options, started):
     for name, rate in found.items():
         print(f"limit {name}: {rate * 1e-9:.1f} "
               f"{'GB/s' if name == 'read' else 'GFLOP/s'}")
-    names = [str(folder / "bench.json"), *draw(outcomes, options, folder)]
+    names = [str(folder / "bench.json"), str(folder / "bench.md"),
+             *draw(outcomes, options, folder)]
     print(f"\n{(time.monotonic() - started) / 60:.1f} minutes; "
           + ", ".join(names))
 

@@ -113,6 +113,26 @@ def table(outcomes):
     return "\n".join(lines)
 
 
+def markdown(outcomes):
+    """The table for a page: our time, and others' as multiples of it."""
+    peers = list(dict.fromkeys(
+        name for o in outcomes for name in [*o.times, *o.reasons]
+        if name.split()[0] != OURS))
+    lines = ["| row | attn | of limit | " + " | ".join(peers)
+             + " | error | best peer's |",
+             "|---|" + "---:|" * (4 + len(peers))]
+    for o in outcomes:
+        ours = o.times.get(OURS)
+        cells = [o.row.name, "-" if ours is None else duration(ours),
+                 number(ours and o.fraction(OURS), ".2f")]
+        cells += ["-" if ours is None or name not in o.times
+                  else f"{o.times[name] / ours:.2f}" for name in peers]
+        cells += [number(o.error(OURS), ".1e"),
+                  number(o.best and o.error(o.best[0]), ".1e")]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def gradients(outcomes, peer="torch"):
     """Our errors over a peer's, for the rows that have both."""
     lines = []

@@ -190,6 +190,14 @@ class Reports(unittest.TestCase):
         self.assertEqual(lines[3], "curve\tmultiply-add limit\t1\t1")
         self.assertEqual(lines[5], "curve\ttorch\t0.000512\tnan")
 
+    def test_a_page_has_others_as_multiples_of_ours(self):
+        lines = report.markdown([
+            outcome(self.row, limits=1e-9, attn=2e-6, torch=3e-6)]).split("\n")
+        self.assertEqual(lines[0], "| row | attn | of limit | torch | jax "
+                         "| error | best peer's |")
+        self.assertEqual(lines[2], "| two | 2.00 us | 1.66 | 1.50 | - "
+                         "| 1.0e-07 | 2.0e-07 |")
+
     def test_json_has_what_was_measured(self):
         told = outcome(self.row, limits=1e-9, attn=2.0, torch=4.0).json()
         self.assertEqual(told["best"], "torch")
