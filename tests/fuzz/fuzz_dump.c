@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     attn_doctor_options_init(&options);
     options.expect = next(&s) % 2 ? "causal=top_left" : NULL;
-    options.seconds = next(&s) % 64 == 63 ? 0.25 : 1e-4;
+    options.seconds = next(&s) == 255 ? 1e-3 : 1e-6;
     while (s.at < s.size && n < MOST_ARRAYS) {
         arrays[n].name = names[next(&s) % N_NAMES];
         fill(&s, &arrays[n], bytes[n]);
