@@ -101,14 +101,17 @@ static bool is_constant_at_length(attn__attempt *a)
     return !call || is_constant(call);
 }
 
-/* Of a subject whose answers never come back: does it keep something? One
- * query and two keys leave dropout few answers, so some come back soon. */
+/* Of a subject that answers otherwise every time: does it keep something? One
+ * query and two keys leave dropout few answers, of which some come back and
+ * some do not. What is kept from the last call gives one, once the calls are
+ * all the same; what piles up gives none twice. */
 static bool accumulates(attn__attempt *a)
 {
     enum { CALLS = 24 };
     attn__sizes few = attn__sizes_single(a->interview, 2);
     const attn__question *calls[CALLS];
     attn__question *other, *q;
+    int news = 0;
 
     few.len_q = a->interview->layer || a->interview->equal ? 2 : 1;
     other = attn__compose(a->interview, "two keys", few, 0);
@@ -116,15 +119,16 @@ static bool accumulates(attn__attempt *a)
         return false;
     q = attn__compose(a->interview, "two keys", few, 0);
     for (int x = 0; x < CALLS; x++) {
+        bool seen = false;
+
         calls[x] = q ? again(a, q, VIEW_PLAIN) : NULL;
         if (!calls[x])
             return false;
-        for (int y = 0; y < x; y++) {
-            if (same(calls[x], calls[y]))
-                return false;
-        }
+        for (int y = 1; y < x; y++)
+            seen |= same(calls[x], calls[y]);
+        news += x > 0 && !seen;
     }
-    return true;
+    return news == 1 || news == CALLS - 1;
 }
 
 attn__conduct attn__observe(attn__attempt *a)
