@@ -4,6 +4,7 @@ measured: some rows of o, some heads of gradients, in plain formulas."""
 
 import numpy as np
 
+from report import Error
 from rows import bias, seen
 
 ROWS = 256    # of each head, evenly spread, first and last among them
@@ -48,8 +49,8 @@ class Forward:
                 self.o[b, h] = weights(row, arrays, b, h, self.rows) @ v
 
     def errors(self, read):
-        """{"o": largest error}; `read(name)` gives the peer's array."""
-        return {"o": largest(read("o")[:, :, self.rows], self.o)}
+        """{"o": Error}; `read(name)` gives the peer's array."""
+        return {"o": error([(read("o")[:, :, self.rows], self.o)])}
 
 
 class Backward:
@@ -85,20 +86,22 @@ class Backward:
 
     def errors(self, read):
         made = {name: read(name) for name in ("dq", "dk", "dv")}
-        worst = dict.fromkeys(made, 0.0)
+        pairs = {name: [] for name in made}
         for (b, g), (dq, dk, dv) in self.heads.items():
             own = slice(g * self.group, (g + 1) * self.group)
-            for name, got, want in (("dq", made["dq"][b, own], dq),
-                                    ("dk", made["dk"][b, g], dk),
-                                    ("dv", made["dv"][b, g], dv)):
-                worst[name] = max(worst[name], largest(got, want))
-        return worst
+            pairs["dq"].append((made["dq"][b, own], dq))
+            pairs["dk"].append((made["dk"][b, g], dk))
+            pairs["dv"].append((made["dv"][b, g], dv))
+        return {name: error(found) for name, found in pairs.items()}
 
 
-def largest(got, want):
-    """The largest error; what is not finite is infinitely wrong."""
-    off = np.abs(got - want).max()
-    return float(off) if np.isfinite(off) else float("inf")
+def error(pairs):
+    """Of [(got, wanted)]: the largest error, and the root of the mean square,
+    which chance moves less. What is not finite is infinitely wrong."""
+    off = np.concatenate([np.abs(got - want).ravel() for got, want in pairs])
+    if not np.isfinite(off).all():
+        return Error(float("inf"), float("inf"))
+    return Error(float(off.max()), float(np.sqrt((off * off).mean())))
 
 
 def exact(row, arrays):

@@ -2,6 +2,7 @@
 """What the bench prints and keeps: a block for each row as it is done, then
 the table, the gradients' errors, the verdict; JSON; the picture's numbers."""
 
+import collections
 import dataclasses
 import statistics
 
@@ -9,6 +10,10 @@ from turns import best_of, median, spread, verdict
 
 OURS = "attn"
 LIMITS = "limits"
+
+
+# Against fp64: the largest, and the root of the mean square.
+Error = collections.namedtuple("Error", "largest rms")
 
 
 class Outcome:
@@ -41,7 +46,8 @@ class Outcome:
 
     def error(self, name):
         """The largest of a peer's errors; None if not measured."""
-        return max(self.errors.get(name, {}).values(), default=None)
+        return max((e.largest for e in self.errors.get(name, {}).values()),
+                   default=None)
 
     def json(self):
         peers = {name: {"seconds": seconds,
@@ -49,7 +55,8 @@ class Outcome:
                         "calls": sum(a["calls"] for a in self.answers[name]),
                         "spread": spread(self.answers[name]),
                         "fraction": self.fraction(name),
-                        "errors": self.errors.get(name, {})}
+                        "errors": {key: e._asdict() for key, e in
+                                   self.errors.get(name, {}).items()}}
                  for name, seconds in self.times.items()}
         peers |= {name: {"missing": why} for name, why in self.reasons.items()}
         return {"row": dataclasses.asdict(self.row), "work": self.row.work,
@@ -90,7 +97,7 @@ def block(outcome):
         errors = outcome.errors.get(name)
         if errors:
             line += "  error " + ", ".join(
-                f"{key} {value:.1e}" for key, value in errors.items())
+                f"{key} {e.largest:.1e}" for key, e in errors.items())
         lines.append(line)
     for why in dict.fromkeys(outcome.reasons.values()):
         names = [name for name, told in outcome.reasons.items() if told == why]
@@ -134,17 +141,19 @@ def markdown(outcomes):
 
 
 def gradients(outcomes, peer="torch"):
-    """Our errors over a peer's, for the rows that have both."""
+    """Our errors over a peer's, largest and rms, of rows that have both."""
     lines = []
     for o in outcomes:
         ours, theirs = o.errors.get(OURS), o.errors.get(peer)
         if "dq" not in o.row.results or not ours or not theirs:
             continue
         lines.append(f"{o.row.name:26} " + "  ".join(
-            f"{key} {ours[key]:.1e} / {theirs[key]:.1e} = "
-            f"{ours[key] / theirs[key]:.2f}" for key in ours))
+            f"{key} {ours[key].largest:.1e} {ours[key].rms:.1e} "
+            f"({ours[key].largest / theirs[key].largest:.2f} "
+            f"{ours[key].rms / theirs[key].rms:.2f})" for key in ours))
     if lines:
-        lines.insert(0, f"errors of gradients, attn / {peer}")
+        lines.insert(0, "errors of gradients, largest and rms (both over "
+                        f"{peer}'s)")
     return "\n".join(lines)
 
 

@@ -138,7 +138,8 @@ class Statistics(unittest.TestCase):
 
 
 def outcome(row, **seconds):
-    errors = {name: dict.fromkeys(row.results, 1e-7 * (1 + i))
+    errors = {name: dict.fromkeys(row.results,
+                                  report.Error(1e-7 * (1 + i), 1e-8))
               for i, name in enumerate(
                   name for name in seconds if name != "limits")}
     return report.Outcome(row, {name: answers(s, s, s) for name, s in
@@ -179,7 +180,7 @@ class Reports(unittest.TestCase):
     def test_gradients_ours_over_torch(self):
         row = Row("g", 1, 1, 1, 4, 4, 8, kind="backward")
         text = report.gradients([outcome(row, attn=1.0, torch=1.0)])
-        self.assertIn("dq 1.0e-07 / 2.0e-07 = 0.50", text)
+        self.assertIn("dq 1.0e-07 1.0e-08 (0.50 1.00)", text)
 
     def test_curves_have_a_point_for_each_row(self):
         rows = [outcome(Row("n", 1, 1, 1, n, n, 8, curve=True), limits=1e-9,
