@@ -10,8 +10,8 @@
 #define MAX_VIEWS 48
 
 typedef enum element_kind {
-    SAME_TYPE, /* the plan's dtype */
-    ANY_REAL,  /* f64, f32 or the plan's dtype */
+    SAME_TYPE, /* the layer's dtype */
+    ANY_REAL,  /* f64, f32 or the layer's dtype */
     INDEX      /* int32 or int64 */
 } element_kind;
 
@@ -58,12 +58,12 @@ static attn_status check_kind(const call_views *c, const field *f)
                       "is %s, must be i32 or i64", attn_dtype_name(got));
     if (f->kind == SAME_TYPE)
         ATTN__REQUIRE(got == dtype, c->diag, ATTN_E_DTYPE, f->name,
-                      "is %s, must be the plan's %s", attn_dtype_name(got),
-                      attn_dtype_name(dtype));
+                      "is %s, must be %s, the layer's dtype",
+                      attn_dtype_name(got), attn_dtype_name(dtype));
     if (f->kind == ANY_REAL)
         ATTN__REQUIRE(got == dtype || got == ATTN_F64 || got == ATTN_F32,
                       c->diag, ATTN_E_DTYPE, f->name,
-                      "is %s, must be f64, f32 or the plan's %s",
+                      "is %s, must be f64, f32 or the layer's dtype, %s",
                       attn_dtype_name(got), attn_dtype_name(dtype));
     return ATTN_OK;
 }

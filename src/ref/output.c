@@ -45,11 +45,12 @@ void attn_ref_output(const attn_ref_problem *problem,
         for (int64_t j = 0; j < n; j++) {
             const int64_t pair = r * n + j;
             const attn_ref_real *v_j = v + (row.first_key + j) * dim;
+            const attn_ref_real weight = p[pair] * factor(problem, pair);
 
             if (!visible[pair])
                 continue;
             for (int64_t c = 0; c < dim; c++)
-                o[r * dim + c] += p[pair] * factor(problem, pair) * v_j[c];
+                o[r * dim + c] += weight * v_j[c];
         }
     }
 }
@@ -84,13 +85,14 @@ void attn_ref_output_backward(const attn_ref_problem *problem,
 
         for (int64_t j = 0; j < n; j++) {
             const int64_t pair = r * n + j, key = (row.first_key + j) * dim;
+            const attn_ref_real weight = p[pair] * factor(problem, pair);
 
             if (!visible[pair])
                 continue;
             if (dp)
                 dp[pair] = dp_of(problem, pair, d_o_i, v + key);
             for (int64_t c = 0; dv && c < dim; c++)
-                dv[key + c] += p[pair] * factor(problem, pair) * d_o_i[c];
+                dv[key + c] += weight * d_o_i[c];
         }
     }
 }

@@ -253,6 +253,13 @@ def test_bad_calls_of_the_other_functions(field, error, call):
     check_sentence(str(caught.value), field)
 
 
+def test_a_layers_types_are_told_without_plans():
+    x = np.eye(8)
+    with pytest.raises(TypeError) as caught:
+        attn.multi_head(x, x.astype("f4"), x, x, x, heads=2)
+    assert str(caught.value) == "w_q: is f32, must be f64, the layer's dtype"
+
+
 def test_a_refused_append_changes_nothing():
     cache = attn.KVCache(1, 2, 4, 8, dtype=np.float32)
     cache.append(RIGHT + 1, RIGHT + 2)
