@@ -31,6 +31,7 @@ COMMANDS = [
     ["lab", "sharpen", "self.npz", "--json"],
     ["lab", "heads", "--len=2", "--dim=2", "--heads=2"],
     ["lab", "window", "--len=3", "--plot=out.png"],
+    ["doctor", "--dump=judged.npz"],
     ["info", "words.npz"],
     ["info", "llama.safetensors", "--json"],
     ["info"],
