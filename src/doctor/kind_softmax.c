@@ -65,7 +65,7 @@ static const struct {
                       "exp(x - max) is not divided by its sum"},
     [FORM_LINEAR] = {"softmax-missing", "x is divided by its sum, without exp"},
     [FORM_SIGMOID] = {"softmax-missing", "It is a sigmoid"},
-    [FORM_LOG] = {"unexplained", "It is the logarithm of a softmax"},
+    [FORM_LOG] = {"softmax-missing", "It is the logarithm of a softmax"},
     [FORM_KEEPDIMS_SUM] = {"softmax-keepdims-forgotten", "That is the sum"},
     [FORM_KEEPDIMS_BOTH] = {"softmax-keepdims-forgotten",
                             "That is the maximum and the sum"},
@@ -209,7 +209,7 @@ static void predict(const probe *p, form f, double *y)
 
 /* ---------------------------------------------------------------- asking */
 
-static bool put(attn__plain_call *c, probe *p)
+static bool put_along(attn__plain_call *c, probe *p, int64_t axis)
 {
     const int64_t *shape = p->n + 3 - p->rank;
     const double *y;
@@ -218,13 +218,18 @@ static bool put(attn__plain_call *c, probe *p)
     attn__plain_tensor(c, ROLE_X, p->x, p->rank, shape);
     attn__plain_value(c, ROLE_AXIS,
                       (attn_value){.kind = ATTN_VALUE_INTEGER,
-                                   .integer = {-1}});
+                                   .integer = {axis}});
     p->answered = attn__plain_put(c);
     y = p->answered ? attn__plain_result(c, 0, size_of(p)) : NULL;
     p->answered = y != NULL;
     if (y)
         memcpy(p->y, y, (size_t)size_of(p) * sizeof *y);
     return p->answered;
+}
+
+static bool put(attn__plain_call *c, probe *p)
+{
+    return put_along(c, p, -1);
 }
 
 static void ask_all(attn__plain_call *c, probe probes[N_PROBES])
@@ -282,6 +287,38 @@ static bool fits(const attn__exam *exam, const probe probes[N_PROBES], form f,
 }
 
 /* ---------------------------------------------------------------- stress */
+
+/* Elements of a row that lie 1500 apart. */
+static void spread(attn__plain_call *c)
+{
+    probe p = {.rank = 2, .n = {1, 3, 5}, .x = {1500, 0, 3, -2, 1}};
+    double y[MOST];
+
+    p.x[7] = 1500;
+    p.x[14] = 1500;
+    if (!put(c, &p))
+        return;
+    predict(&p, FORM_RIGHT, y);
+    if (attn__farthest(p.y, y, size_of(&p)) > tolerance(c->exam, TIER_F32))
+        attn__add_limit(c->exam->report, "softmax-no-max", "")->evidence =
+            "inputs of one row that lie 1500 apart lose the answer";
+}
+
+/* Is another axis used where it is asked for? */
+static void turn(attn__plain_call *c, const probe *given)
+{
+    probe p = *given;
+    double y[MOST];
+
+    if (attn__parameter_of(c->binding, ROLE_AXIS) < 0 || p.rank != 2 ||
+        !put_along(c, &p, 0))
+        return;
+    predict(&p, FORM_AXIS_FIRST, y);
+    if (attn__farthest(p.y, y, size_of(&p)) > tolerance(c->exam, TIER_F32))
+        attn__add_fault(c->exam->report, "softmax-wrong-axis",
+                        "The axis that is asked for is ignored")
+            ->evidence = "with axis=0 the columns do not sum to 1";
+}
 
 static void stress(attn__plain_call *c)
 {
@@ -350,6 +387,10 @@ static void explain(attn__plain_call *c, const probe probes[N_PROBES])
                 if (tier > TIER_F64 && c->exam->options.dtype == ATTN_F64)
                     attn__add_limit(r, "dtype-downgraded", "");
                 stress(c);
+                if (c->exam->options.dtype != ATTN_F16 &&
+                    attn_report_n_faults(r) == 0)
+                    spread(c);
+                turn(c, &probes[0]);
                 return;
             }
             attn__add_fault(r, forms[f].fault, forms[f].detail)->evidence =
