@@ -11,6 +11,8 @@
 #define UNITS_PER_THREAD 4
 /* Multiply-adds, some 5 us: what a unit must have to be cut off. */
 #define UNIT_WORK 0x1p19
+/* Multiply-adds, some 1 us: what a task must have to be worth a thread. */
+#define TASK_WORK 0x1p17
 
 /* On the caller's stack: parallel_for returns when all tasks have run, so no
  * task outlives it. */
@@ -66,12 +68,26 @@ static void run_unit(const void *of, int64_t number, void *slot)
         phase->kernel(phase->problem, &unit, slot);
 }
 
+/* Multiply-adds of two products over every pair: more than there are, where
+ * masks hide some. */
+static double work_of(const attn__problem *p)
+{
+    return (double)p->batch * (double)p->heads_q * (double)p->len_q *
+           (double)p->len_k * (double)(p->dim_qk + p->dim_v);
+}
+
+/* No more tasks than there is work for: what a thread does in a microsecond is
+ * done before another one wakes. */
 void attn__run_phase(const attn__phase *phase, const attn_exec *exec)
 {
     const attn__units units = {phase, run_unit, phase->n_units, phase->slots,
                                phase->slot_size};
+    const double most = work_of(phase->problem) / TASK_WORK;
+    attn_exec few = *exec;
 
-    attn__run_units(&units, exec);
+    if (most < (double)few.threads)
+        few.threads = attn__max_i64(1, (int64_t)most);
+    attn__run_units(&units, &few);
 }
 
 /* Chunks of rows of one KV head: len_q rows for each head of its group. The

@@ -63,6 +63,30 @@ static void note_tasks(void *ctx, int64_t n, attn_task *task, void *arg)
         task(arg, i);
 }
 
+/* The tasks of a forward of `s` for o alone, on at most 7 threads. */
+static int64_t tasks_of(const scene *s)
+{
+    attn_args args = s->args;
+    attn_workspace need;
+    attn_exec exec;
+    attn_plan plan;
+    int64_t most = 0;
+
+    args.weights = args.entropy = (attn_tensor){0}; /* phases of others */
+    assert_int_equal(attn_plan_init(&plan, &s->desc, NULL), ATTN_OK);
+    assert_int_equal(attn_plan_workspace(&plan, ATTN_FORWARD, 7, &need, NULL),
+                     ATTN_OK);
+    attn_exec_init(&exec);
+    exec.threads = 7;
+    exec.workspace_size = need.size;
+    exec.workspace = aligned_alloc(64, (need.size + 63) / 64 * 64);
+    exec.parallel_for = note_tasks;
+    exec.ctx = &most;
+    assert_int_equal(attn_forward(&plan, &args, &exec, NULL), ATTN_OK);
+    free(exec.workspace);
+    return most;
+}
+
 /* One head of 300 rows is three units of 128; for seven threads they are cut
  * finer, and that does not show either. */
 UNIT(one_head_is_shared_out_and_does_not_show)
@@ -74,34 +98,29 @@ UNIT(one_head_is_shared_out_and_does_not_show)
 
     for (int dtype = ATTN_F64; dtype <= ATTN_F16; dtype++) {
         scene one, many;
-        attn_workspace need;
-        attn_exec exec;
-        attn_plan plan;
-        attn_args args;
-        int64_t most = 0;
 
         scene_open(&one, &shape, (attn_dtype)dtype, SEED);
         scene_run(&one, 1);
         scene_relaid(&many, &one, SCENE_DENSE);
         scene_run(&many, 7);
         assert_true(scene_same_outputs(&many, &one));
-        args = many.args;
-        args.weights = args.entropy = (attn_tensor){0}; /* phases of others */
-        assert_int_equal(attn_plan_init(&plan, &many.desc, NULL), ATTN_OK);
-        assert_int_equal(attn_plan_workspace(&plan, ATTN_FORWARD, 7, &need,
-                                             NULL), ATTN_OK);
-        attn_exec_init(&exec);
-        exec.threads = 7;
-        exec.workspace_size = need.size;
-        exec.workspace = aligned_alloc(64, (need.size + 63) / 64 * 64);
-        exec.parallel_for = note_tasks;
-        exec.ctx = &most;
-        assert_int_equal(attn_forward(&plan, &args, &exec, NULL), ATTN_OK);
-        assert_int_equal(most, 7);
-        free(exec.workspace);
+        assert_int_equal(tasks_of(&many), 7);
         scene_close(&many);
         scene_close(&one);
     }
+}
+
+/* Twelve heads of one sentence: 12 * 15 * 15 * 64 multiply-adds. */
+UNIT(little_work_wakes_nobody)
+{
+    static const scene_shape shape = {
+        .name = "a sentence", .batch = 1, .heads_q = 12, .heads_kv = 12,
+        .len_q = 15, .len_k = 15, .dim_qk = 32, .dim_v = 32};
+    scene s;
+
+    scene_open(&s, &shape, ATTN_F32, SEED);
+    assert_int_equal(tasks_of(&s), 0); /* parallel_for was not called */
+    scene_close(&s);
 }
 
 UNIT(two_hundred_and_fifty_runs_are_one)
@@ -323,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_do_not_show),
         cmocka_unit_test(one_head_is_shared_out_and_does_not_show),
+        cmocka_unit_test(little_work_wakes_nobody),
         cmocka_unit_test(two_hundred_and_fifty_runs_are_one),
         cmocka_unit_test(layout_strides_and_alignment_do_not_show),
         cmocka_unit_test(a_head_or_slice_alone_has_its_bits),
