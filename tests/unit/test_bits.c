@@ -88,18 +88,23 @@ static int64_t tasks_of(const scene *s)
 }
 
 /* One head of 300 rows is three units of 128; for seven threads they are cut
- * finer, and that does not show either. */
+ * finer, and that does not show either. Under a window units see their first
+ * keys at different places, and keys are in blocks from key 0 all the same. */
 UNIT(one_head_is_shared_out_and_does_not_show)
 {
-    static const scene_shape shape = {
-        .name = "one head", .batch = 1, .heads_q = 1, .heads_kv = 1,
-        .len_q = 300, .len_k = 300, .dim_qk = 64, .dim_v = 64,
-        .causal = ATTN_CAUSAL_TOP_LEFT};
+    static const scene_shape shapes[] = {
+        {.name = "one head", .batch = 1, .heads_q = 1, .heads_kv = 1,
+         .len_q = 300, .len_k = 300, .dim_qk = 64, .dim_v = 64,
+         .causal = ATTN_CAUSAL_TOP_LEFT},
+        {.name = "one head, window", .batch = 1, .heads_q = 1, .heads_kv = 1,
+         .len_q = 300, .len_k = 300, .dim_qk = 64, .dim_v = 64,
+         .causal = ATTN_CAUSAL_TOP_LEFT, .left = 101}};
 
-    for (int dtype = ATTN_F64; dtype <= ATTN_F16; dtype++) {
+    for (int n = 0; n < 2 * 4; n++) {
+        const attn_dtype dtype = (attn_dtype)(ATTN_F64 + n / 2);
         scene one, many;
 
-        scene_open(&one, &shape, (attn_dtype)dtype, SEED);
+        scene_open(&one, &shapes[n % 2], dtype, SEED);
         scene_run(&one, 1);
         scene_relaid(&many, &one, SCENE_DENSE);
         scene_run(&many, 7);
