@@ -196,6 +196,12 @@ static double worst_lse(attn__exam *exam, const attn__attempt *a,
     return worst;
 }
 
+static bool speaks_of_lse(const attn_subject *s)
+{
+    return attn__speaks_of(s, "lse") || attn__speaks_of(s, "logsumexp") ||
+           attn__speaks_of(s, "log-sum-exp") || strstr(s->name, "lse");
+}
+
 static void check_lse(attn__exam *exam, const attn__attempt *a)
 {
     static const char *const details[LSE_N] = {
@@ -217,6 +223,13 @@ static void check_lse(attn__exam *exam, const attn__attempt *a)
             form = (lse_form)x;
             break;
         }
+    }
+    /* Rows have other statistics too: an entropy is no wrong lse. */
+    if (worst > allowed(a) && form == LSE_RIGHT && exam->expect.identify &&
+        !speaks_of_lse(exam->subject)) {
+        attn__add_fact(r, "not examined", "a number of each row, which is no "
+                                          "log-sum-exp");
+        return;
     }
     base2 = form == LSE_BASE_2;
     attn__add_fact(r, "lse_base", base2 ? "2" : "e");

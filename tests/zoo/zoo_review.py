@@ -592,6 +592,12 @@ def returns_dict(query, key, value):
     return {"output": p @ value, "weights": p}
 
 
+def with_entropy(q, k, v):
+    """(o, weights, entropy)"""
+    p = softmax(matmul_t(q, k) / math.sqrt(q.shape[-1]))
+    return p @ v, p, -(p * np.log(p)).sum(-1)
+
+
 def lists(q, k, v):
     """pure Python, one head"""
     out = []
@@ -644,4 +650,5 @@ ZOO = [
     ("bias_first", "correct"), ("alibi_keys_only", "correct"),
     ("extra_results", "correct"), ("rms_after", "correct"),
     ("returns_dict", "correct"), ("lists", "correct"),
+    ("with_entropy", "correct"),
 ]
