@@ -547,9 +547,38 @@ UNIT(q_dq_is_k_dk)
     in_f64_and_f32(&square, is_bilinear);
 }
 
+/* Units of keys have 256, and the 257th is the first of another: sum_j dv_j is
+ * sum_i do_i only if it has its part. Each dv_j is a sum of len_q terms, so n
+ * roundings of sums of absolute terms bound the difference. */
+UNIT(the_257th_key_has_its_gradient)
+{
+    static const scene_shape shape = {
+        .name = "257 keys", .batch = 1, .heads_q = 1, .heads_kv = 1,
+        .len_q = 40, .len_k = 257, .dim_qk = 8, .dim_v = 8};
+    scene s;
+    attn_input dv;
+
+    scene_open(&s, &shape, ATTN_F64, SEED);
+    scene_run(&s, 1);
+    dv = attn_in(s.args.dv);
+    for (int64_t c = 0; c < 8; c++) {
+        double left = 0, right = 0, terms = 0;
+
+        for (int64_t j = 0; j < 257; j++)
+            left += scene_read(&dv, j * 8 + c);
+        for (int64_t i = 0; i < 40; i++) {
+            right += scene_read(&s.args.d_o, i * 8 + c);
+            terms += fabs(scene_read(&s.args.d_o, i * 8 + c));
+        }
+        assert_true(fabs(left - right) <= (257 + 40) * 0x1p-52 * terms);
+    }
+    scene_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_257th_key_has_its_gradient),
         cmocka_unit_test(weights_are_a_distribution),
         cmocka_unit_test(a_sink_takes_its_share_of_the_weights),
         cmocka_unit_test(outputs_lie_between_the_values_that_their_row_sees),
