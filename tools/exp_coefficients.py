@@ -48,8 +48,10 @@ def fit(degree, real):
 
 
 def main():
-    for width, degree, real in (("f32", 4, np.float32), ("f64", 9, np.float64)):
-        unit = 2.0 ** (24 if width == "f32" else 53)
+    for width, degree, real in (("f32", 4, np.float32),
+                                ("16-bit weights", 3, np.float32),
+                                ("f64", 9, np.float64)):
+        unit = 2.0 ** (53 if width == "f64" else 24)
         c, error = fit(degree, real)
         print(f"{width}: degree {degree + 2}, relative error {error:.2e} = "
               f"{error * unit:.3f} u")

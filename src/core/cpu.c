@@ -3,6 +3,7 @@
  * CPU facts. The compiler's own probe (__builtin_cpu_supports) also asks
  * XGETBV, so a level that the operating system does not save is not offered.
  */
+#define _DEFAULT_SOURCE /* syscall */
 #include "core/cpu.h"
 
 #include <pthread.h>
@@ -14,8 +15,15 @@
 #include <cpuid.h>
 #endif
 
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 static attn__cpu facts;
+static bool amx_granted;
 static pthread_once_t facts_once = PTHREAD_ONCE_INIT;
+static pthread_once_t amx_once = PTHREAD_ONCE_INIT;
 
 #if defined(__x86_64__)
 /* CPUID leaf 7: AMX-BF16 is EDX bit 22, AMX-TILE bit 24. XCR0 bits 17 and 18:
@@ -111,6 +119,22 @@ const attn__cpu *attn__cpu_facts(void)
 {
     pthread_once(&facts_once, probe);
     return &facts;
+}
+
+static void ask_for_amx(void)
+{
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* asm/prctl.h */
+
+    amx_granted =
+        syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#endif
+}
+
+bool attn__cpu_may_use_amx(void)
+{
+    pthread_once(&amx_once, ask_for_amx);
+    return amx_granted;
 }
 
 attn_isa attn_cpu_isa(void)

@@ -32,6 +32,10 @@ static inline bool attn__cpu_runs(unsigned needs, attn_isa isa, attn_isa limit)
            (limit == ATTN_ISA_BEST || isa <= limit);
 }
 
+/* Whether the system lets this process use AMX's registers; asked once, when a
+ * plan first would (Linux: arch_prctl, ARCH_REQ_XCOMP_PERM). */
+bool attn__cpu_may_use_amx(void);
+
 /* The level that `name` spells, or ATTN_ISA_BEST for anything else. */
 attn_isa attn__isa_from_name(const char *name);
 

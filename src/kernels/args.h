@@ -19,8 +19,10 @@
 /* Keys of one step of the online softmax, counted from key 0. Bits depend on
  * it: it is the same for every shape. */
 #define ATTN__BLOCK_KEYS 64
-/* Most rows (query, head) that share one pass over K and V. */
+/* Most rows (query, head) that share one pass over K and V: in place, and
+ * split into parts for matrix tiles, which costs more. */
 #define ATTN__MACRO_ROWS 128
+#define ATTN__MACRO_ROWS_SPLIT 512
 /* Queries of a sequence up to which a plan takes the decode kernels. */
 #define ATTN__DECODE_QUERIES 8
 /* Keys of one decode unit, counted from key 0; bits depend on it. */
@@ -64,10 +66,11 @@ typedef struct attn__problem {
     int64_t len_q, len_k;                    /* without varlen */
     int64_t key_rows;                        /* of the array k: total_k */
     int64_t dim_qk, dim_v, pages, page_size;
-    int64_t macro_rows; /* rows of one forward unit: 1 to ATTN__MACRO_ROWS */
+    int64_t macro_rows; /* rows of one forward unit: 1 to ATTN__MACRO_ROWS_SPLIT */
     attn__geometry geometry;
     attn__offset_rule offset_rule;
     attn_empty_rows empty_rows;
+    attn_precision precision;
     attn_stage stage; /* of weights */
     double scale, softcap;
     double dropout_p;

@@ -11,6 +11,11 @@
 
 /* No level has more rows in a tile. */
 #define ATTN__MAX_TILE_ROWS 32
+/* By tiles: keys that are split into parts together. */
+#define ATTN__GROUP_KEYS 256
+/* Numbers that one product of matrix tiles sums; most parts of a number. */
+#define ATTN__PART_STEP 32
+#define ATTN__MOST_PARTS 3
 /* Keys of one unit of the dk, dv kernel: what one load of q and d_o serves. */
 #define ATTN__KEYS_PER_UNIT 256
 
@@ -18,6 +23,7 @@
 typedef struct attn__tile_shape {
     size_t real_size; /* of the accumulator: 4 or 8 */
     size_t tile_rows; /* lanes of a tile */
+    size_t parts;     /* bf16s that make a number, 0: products by vectors */
 } attn__tile_shape;
 
 /* The rows of a tile. Lanes from n on repeat the last row; their results are
@@ -31,13 +37,18 @@ typedef struct attn__tile {
     const char *mask[ATTN__MAX_TILE_ROWS], *bias[ATTN__MAX_TILE_ROWS];
     /* Panels [dim][tile_rows]; rows [tile_rows][padded dim]; [tile_rows]. */
     void *q, *d_o, *acc, *q_rows, *do_rows;
+    uint16_t *q_parts; /* by tiles: parts_tmpl.h */
+    unsigned odd[2];   /* lanes whose q has no parts, a bit each */
     void *m, *l, *factor, *slope, *delta, *lse_high, *lse_low, *dslope;
 } attn__tile;
 
 typedef struct attn__slot {
-    void *k, *v;               /* a block of keys, where it must be copied */
+    void *k, *v;               /* blocks of keys, where they must be copied */
     void *s, *p, *dp, *bent;   /* [ATTN__BLOCK_KEYS][tile_rows] */
     void *bias, *seen;
+    uint16_t *k_parts, *v_parts, *p_parts, *next_parts; /* by tiles: parts_tmpl.h */
+    void *next_s;  /* as s, of the block after */
+    void *product; /* [padded dim][tile_rows] */
     void *dk, *dv;             /* [ATTN__KEYS_PER_UNIT][padded dim] */
     double *sums;              /* dbias: [ATTN__BLOCK_KEYS][tile_rows] */
     attn__tile *tiles;
@@ -64,6 +75,18 @@ static inline void *attn__take(attn__arena *arena, size_t n, size_t m,
     return arena->base && !arena->overflow ? arena->base + at : NULL;
 }
 
+/* Parts of n rows (or columns) of a dim, padded to whole steps. */
+static inline uint16_t *attn__take_parts(attn__arena *a, size_t parts,
+                                         size_t n, size_t dim)
+{
+    size_t size = 0;
+
+    if (!attn__align_size(dim, ATTN__PART_STEP, &size) ||
+        !attn__mul_size(size, parts, &size))
+        a->overflow = true;
+    return attn__take(a, n, size, sizeof(uint16_t));
+}
+
 /* Dims of row panels are padded to whole tiles of zeros. */
 static inline size_t attn__padded(size_t dim, size_t tile_rows)
 {
@@ -74,15 +97,28 @@ static inline void attn__take_blocks(attn__arena *a, attn__slot *slot,
                                      attn__tile_shape t, size_t dim_qk,
                                      size_t dim_v)
 {
-    slot->k = attn__take(a, ATTN__BLOCK_KEYS, dim_qk, t.real_size);
-    slot->v = attn__take(a, ATTN__BLOCK_KEYS, dim_v, t.real_size);
+    const size_t keys = t.parts > 0 ? ATTN__GROUP_KEYS : ATTN__BLOCK_KEYS;
+
+    slot->k = attn__take(a, keys, dim_qk, t.real_size);
+    slot->v = attn__take(a, keys, dim_v, t.real_size);
     slot->s = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
     slot->bias = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
     slot->seen = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+    if (t.parts == 0)
+        return;
+    slot->next_s = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+    slot->k_parts = attn__take_parts(a, t.parts, ATTN__GROUP_KEYS, dim_qk);
+    slot->v_parts = attn__take_parts(a, t.parts, ATTN__GROUP_KEYS, dim_v);
+    slot->p_parts = attn__take_parts(a, ATTN__MOST_PARTS, t.tile_rows,
+                                     ATTN__BLOCK_KEYS);
+    slot->next_parts = attn__take_parts(a, ATTN__MOST_PARTS, t.tile_rows,
+                                        ATTN__BLOCK_KEYS);
+    slot->product = attn__take(a, attn__padded(dim_v, ATTN__PART_STEP),
+                               t.tile_rows, t.real_size);
 }
 
 static inline void attn__take_lanes(attn__arena *a, attn__tile *tile,
-                                    attn__tile_shape t)
+                                    attn__tile_shape t, size_t dim_qk)
 {
     void **const lanes[] = {&tile->m,        &tile->l,       &tile->factor,
                             &tile->slope,    &tile->delta,   &tile->lse_high,
@@ -90,6 +126,8 @@ static inline void attn__take_lanes(attn__arena *a, attn__tile *tile,
 
     for (size_t i = 0; i < sizeof lanes / sizeof lanes[0]; i++)
         *lanes[i] = attn__take(a, 1, t.tile_rows, t.real_size);
+    if (t.parts > 0)
+        tile->q_parts = attn__take_parts(a, t.parts, t.tile_rows, dim_qk);
 }
 
 static inline void attn__take_tiles(attn__arena *a, attn__slot *slot,
@@ -138,7 +176,7 @@ static inline void attn__forward_slot(attn__arena *a, attn__slot *slot,
 
         tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
         tile->acc = attn__take(a, dim_v, t.tile_rows, t.real_size);
-        attn__take_lanes(a, tile, t);
+        attn__take_lanes(a, tile, t, dim_qk);
     }
 }
 
@@ -160,7 +198,7 @@ static inline void attn__decode_slot(attn__arena *a, attn__slot *slot,
         tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
         tile->acc = attn__take(a, attn__padded(dim_v, t.tile_rows),
                                t.tile_rows, t.real_size);
-        attn__take_lanes(a, tile, t);
+        attn__take_lanes(a, tile, t, dim_qk);
     }
 }
 
@@ -184,7 +222,7 @@ static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
         tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
         tile->d_o = attn__take(a, dim_v, t.tile_rows, t.real_size);
         tile->acc = attn__take(a, dim_qk, t.tile_rows, t.real_size);
-        attn__take_lanes(a, tile, t);
+        attn__take_lanes(a, tile, t, dim_qk);
     }
 }
 

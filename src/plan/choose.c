@@ -5,16 +5,45 @@
 #include "core/diag.h"
 #include "plan/plan.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Panels of one unit should stay in the second-level cache, of which this is
  * half or a quarter on the CPUs of these years (1 to 2 MiB). It decides no
  * bits: rows do not know of each other. */
 #define PANEL_BYTES (512 * 1024)
+/* Units of rows that keep some threads busy to the end. */
+#define MANY_UNITS 16
+/* A product of two numbers below 2^-126 counts as 0 in tiles. */
+#define TILES_MOST_SCALE 0x1p20
+/* From where on tiles were faster (docs/kernels.md). */
+#define TILES_LEAST_DIM 16
+#define TILES_LEAST_QUERIES 64
+#define TILES_LEAST_QUERIES_F32 1024
+
+/* Whether products by AMX tiles are right. They are made for scores that matter
+ * beyond 2^-100; a decode's bits are those of vectors, and so must its
+ * backward's be. */
+static bool tiles_fit(const attn_desc *d)
+{
+    return fabs(d->scale) <= TILES_MOST_SCALE && d->dim_qk > 0 &&
+           d->dim_v > 0 && d->len_q > ATTN__DECODE_QUERIES &&
+           attn__cpu_may_use_amx();
+}
+
+/* Whether they are faster than vectors: few products fill no tile, and the
+ * three parts of fp32 must be paid for. */
+static bool tiles_pay(const attn_desc *d)
+{
+    return attn__min_i64(d->dim_qk, d->dim_v) >= TILES_LEAST_DIM &&
+           d->len_q >= (d->dtype == ATTN_F32 ? TILES_LEAST_QUERIES_F32
+                                             : TILES_LEAST_QUERIES);
+}
 
 /* For each pass the last row of kernels.def that fits, or -1. From the end, and
  * no further than needed: tiny calls plan each time. */
-static void best_kernels(const attn_desc *d, int16_t *kernel)
+static void best_kernels(const attn_desc *d, bool wherever_right,
+                         int16_t *kernel)
 {
     int missing = ATTN__N_PASSES;
 
@@ -24,7 +53,9 @@ static void best_kernels(const attn_desc *d, int16_t *kernel)
         const attn__kernel_row *row = &attn__kernels[i];
 
         if (row->dtype == d->dtype && kernel[row->pass] < 0 &&
-            attn__cpu_runs(row->needs, row->isa, d->isa_limit)) {
+            attn__cpu_runs(row->needs, row->isa, d->isa_limit) &&
+            (row->tile.parts == 0 ||
+             (tiles_fit(d) && (wherever_right || tiles_pay(d))))) {
             kernel[row->pass] = (int16_t)i;
             missing--;
         }
@@ -32,23 +63,32 @@ static void best_kernels(const attn_desc *d, int16_t *kernel)
 }
 
 /* Rows that share a pass over K and V: as many whole tiles as the cache
- * holds panels for, at least one, at most ATTN__MACRO_ROWS. */
+ * holds panels for, at least one. Bits do not depend on it, so that it may be
+ * smaller where there are few rows for many threads. */
 static int64_t macro_rows(const attn_desc *d, attn__tile_shape tile)
 {
     const int64_t rows = (int64_t)tile.tile_rows;
     const int64_t width = d->dim_qk / 2 + d->dim_v / 2 + 1; /* may be huge */
     const int64_t fit = PANEL_BYTES / 2 / (int64_t)tile.real_size / width;
+    int64_t most = ATTN__MACRO_ROWS;
 
-    return attn__max_i64(rows, attn__min_i64(ATTN__MACRO_ROWS, fit) / rows *
-                                   rows);
+    if (tile.parts > 0) {
+        most = ATTN__MACRO_ROWS_SPLIT;
+        while (most > ATTN__MACRO_ROWS &&
+               attn__ceil_div(d->len_q, most) <
+                   MANY_UNITS / attn__max_i64(d->heads_q, 1))
+            most /= 2;
+    }
+    return attn__max_i64(rows, attn__min_i64(most, fit) / rows * rows);
 }
 
 /* The choice is made for all passes at once: a plan does not know which of
  * them it will run, and a backward must form the scores of its forward again
  * bit for bit, so both take the same level. */
-attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag)
+attn_status attn__plan_choose(attn__plan *plan, bool wherever_right,
+                              attn_diag *diag)
 {
-    best_kernels(&plan->desc, plan->kernel);
+    best_kernels(&plan->desc, wherever_right, plan->kernel);
     for (int pass = 0; pass < ATTN__N_PASSES; pass++)
         ATTN__REQUIRE(plan->kernel[pass] >= 0, diag, ATTN_E_UNSUPPORTED,
                       "dtype", "no kernel of this build takes %s",
@@ -71,7 +111,7 @@ attn_status attn_plan_init(attn_plan *plan, const attn_desc *desc,
     memset(&body, 0, sizeof body);
     body.mark = ATTN__PLAN_MARK;
     body.desc = *desc;
-    ATTN__TRY(attn__plan_choose(&body, diag));
+    ATTN__TRY(attn__plan_choose(&body, false, diag));
     /* What cannot be counted is refused here, not in the middle of a run. */
     ATTN__REQUIRE(attn__plan_count(&body), diag, ATTN_E_OVERFLOW, "dim_qk",
                   "the workspace for dim_qk = %lld, dim_v = %lld overflows",
@@ -79,6 +119,18 @@ attn_status attn_plan_init(attn_plan *plan, const attn_desc *desc,
     /* All bytes, and only on success: plans can be compared, copied and kept,
      * and a failed call leaves the old one. */
     memset(plan, 0, sizeof *plan);
+    memcpy(plan, &body, sizeof body);
+    return attn__ok(diag);
+}
+
+attn_status attn__plan_use_every_kernel(attn_plan *plan, attn_diag *diag)
+{
+    attn__plan body;
+
+    ATTN__TRY(attn__plan_open(plan, &body, diag));
+    ATTN__TRY(attn__plan_choose(&body, true, diag));
+    ATTN__REQUIRE(attn__plan_count(&body), diag, ATTN_E_OVERFLOW, "dim_qk",
+                  "the workspace overflows");
     memcpy(plan, &body, sizeof body);
     return attn__ok(diag);
 }

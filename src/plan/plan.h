@@ -30,9 +30,20 @@ attn_status attn__plan_open(const attn_plan *plan, attn__plan *body,
 /* Every rule that a descriptor must keep, in the order of its fields. */
 attn_status attn__desc_validate(const attn_desc *desc, attn_diag *diag);
 
-/* Kernels and rows per unit for a valid descriptor. E_UNSUPPORTED where no row
- * of kernels.def takes the type on this CPU within desc.isa_limit. */
-attn_status attn__plan_choose(attn__plan *plan, attn_diag *diag);
+/* Kernels and rows per unit for a valid descriptor: the fastest, or the last
+ * rows of kernels.def that are right, `wherever_right`. E_UNSUPPORTED where no
+ * row takes the type on this CPU within desc.isa_limit. */
+attn_status attn__plan_choose(attn__plan *plan, bool wherever_right,
+                              attn_diag *diag);
+
+/* For tests: a plan that takes kernels where they do not pay, too. */
+attn_status attn__plan_use_every_kernel(attn_plan *plan, attn_diag *diag);
+attn_status attn__plan_choose(attn__plan *plan, bool wherever_right,
+                              attn_diag *diag);
+
+/* For tests: a plan that takes kernels where they do not pay, too. */
+attn_status attn__plan_use_every_kernel(attn_plan *plan, attn_diag *diag);
+*/
 
 /* Set slot and shared; false where the workspace of any pass overflows. */
 bool attn__plan_count(attn__plan *plan);

@@ -153,6 +153,7 @@ static void resolve_sizes(const attn__plan *plan, const checker *c,
     p->offset_rule = offset_rule(d);
     p->empty_rows = d->empty_rows;
     p->stage = ATTN_STAGE_PROBS;
+    p->precision = d->precision;
     p->scale = d->dim_qk > 0 ? d->scale : 0; /* no dims: every score is 0 */
     p->softcap = d->softcap;
     p->dropout_p = d->dropout_p;

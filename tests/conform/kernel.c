@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conform.h"
+#include "plan/plan.h"
 
 #define THREADS 2
 
@@ -279,6 +280,7 @@ static void scores(kernel_run *r, attn_stage stage, double *want)
     if (!want)
         return;
     require_ok(r, attn_plan_init(&plan, &r->desc, &diag), &diag);
+    require_ok(r, attn__plan_use_every_kernel(&plan, &diag), &diag);
     require_ok(r, attn_plan_workspace(&plan, ATTN_WEIGHTS, 1, &need, &diag),
                &diag);
     memory = take(r->c, (int64_t)(need.size + need.alignment), 1);

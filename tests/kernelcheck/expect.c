@@ -172,11 +172,14 @@ static void add_row(expectation *x, const entry *e, const units *n, int64_t h,
             largest[c] = v[c] > largest[c] ? v[c] : largest[c];
         }
     }
-    for (int64_t c = 0; c < e->dim_v; c++)
-        add(o, row_index(e, &like_o, e->q_start, h, i, c),
-            e->o[row * e->dim_v + c],
+    for (int64_t c = 0; c < e->dim_v; c++) {
+        const int64_t at = row_index(e, &like_o, e->q_start, h, i, c);
+
+        o->rounded[at] += n->storage * values[c];
+        add(o, at, e->o[row * e->dim_v + c],
             t->epsilon * values[c] + tail * n->tiny * 2 * largest[c] +
                 rounding(o->got.dtype, (double)e->o[row * e->dim_v + c]));
+    }
     free(values);
     add(lse, stats_index(e, &like_lse, h, i), e->lse[row],
         t->epsilon + rounding(lse->got.dtype, (double)e->lse[row]) +
@@ -404,6 +407,7 @@ static void expect_field(expectation *x, const char *name, attn__pass pass,
     f->n = count_of(&view);
     f->want = reals(f->n);
     f->bound = zeros(f->n, sizeof(double));
+    f->rounded = zeros(f->n, sizeof(double));
     x->n++;
 }
 
@@ -439,5 +443,6 @@ void expect_free(expectation *x)
     for (int i = 0; i < x->n; i++) {
         free(x->field[i].want);
         free(x->field[i].bound);
+        free(x->field[i].rounded);
     }
 }

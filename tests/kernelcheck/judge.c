@@ -4,6 +4,7 @@
  * expectation: within the bound, NaN where NaN is due, every byte between the
  * elements as it was, and the same bytes on another number of threads. */
 #include "kernelcheck.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +50,8 @@ static bool run_all(const problem *p, int64_t threads)
     attn_diag diag = {ATTN_OK, "", ""};
     attn_pool *pool = threads > 1 ? attn_pool_create(threads) : NULL;
     attn_plan plan;
-    bool ok = attn_plan_init(&plan, &p->desc, &diag) == ATTN_OK;
+    bool ok = attn_plan_init(&plan, &p->desc, &diag) == ATTN_OK &&
+              attn__plan_use_every_kernel(&plan, &diag) == ATTN_OK;
 
     if (!ok)
         printf("  plan: %s: %s\n", diag.field, diag.message);
@@ -87,14 +89,15 @@ static long double in_range(attn_dtype dtype, long double want)
 }
 
 static void judge_field(const problem *p, const field *f, double budget,
-                        verdict *v)
+                        bool rounded, verdict *v)
 {
     const attn_input view = attn_in(f->got);
 
     for (int64_t i = 0; i < f->n; i++) {
         const long double got = (long double)read_logical(&view, i);
         const long double want = in_range(f->got.dtype, f->want[i]);
-        const double r = ratio(got, want, f->bound[i]);
+        const double bound = f->bound[i] + (rounded ? f->rounded[i] : 0);
+        const double r = ratio(got, want, bound);
 
         if (r > v->worst[f->pass])
             v->worst[f->pass] = r;
@@ -103,7 +106,7 @@ static void judge_field(const problem *p, const field *f, double budget,
         printf("FAIL seed %llu: %s\n  %s[%lld] is %.17Lg, must be %.17Lg "
                "within %.3g (%.3g times it, budget %.3g)\n",
                (unsigned long long)p->seed, p->text, f->name, (long long)i,
-               got, want, f->bound[i], r, budget);
+               got, want, bound, r, budget);
         v->failed = true;
         return;
     }
@@ -205,7 +208,8 @@ static void judge_bits(const expectation *e, problem *p, verdict *v)
 }
 
 void judge_problem(problem *p, const expectation *e,
-                   const double budget[ATTN__N_PASSES], verdict *v)
+                   const double budget[ATTN__N_PASSES], bool rounded,
+                   verdict *v)
 {
     reset_outputs(e, p);
     if (!run_all(p, 1)) {
@@ -214,7 +218,7 @@ void judge_problem(problem *p, const expectation *e,
         return;
     }
     for (int i = 0; i < e->n; i++) {
-        judge_field(p, &e->field[i], budget[e->field[i].pass], v);
+        judge_field(p, &e->field[i], budget[e->field[i].pass], rounded, v);
         if (!canaries_stand(p, &e->field[i].got)) {
             printf("FAIL seed %llu: %s\n  bytes between the elements of %s "
                    "were written\n",

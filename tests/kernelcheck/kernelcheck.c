@@ -79,6 +79,7 @@ static bool level_has_kernels(attn_dtype dtype, attn_isa isa)
 typedef struct level {
     attn_isa isa;
     double budget[ATTN__N_PASSES];
+    bool rounds_weights;           /* at standard precision: one part each */
     int64_t cases[ATTN__N_PASSES]; /* that the kernel computed */
     verdict verdict;
     int failures;
@@ -96,6 +97,8 @@ static int wanted_levels(const options *o, attn_dtype dtype, level *levels)
             continue;
         memset(l, 0, sizeof *l);
         l->isa = (attn_isa)isa;
+        l->rounds_weights =
+            chosen(ATTN__PASS_fwd, dtype, l->isa)->tile.parts == 1;
         for (int pass = 0; pass < ATTN__N_PASSES; pass++)
             l->budget[pass] =
                 chosen((attn__pass)pass, dtype, l->isa)->budget;
@@ -130,7 +133,10 @@ static void check_case(attn_dtype dtype, problem_kind kind, uint64_t seed,
             continue;
         l->verdict.failed = false;
         p.desc.isa_limit = l->isa;
-        judge_problem(&p, &e, l->budget, &l->verdict);
+        judge_problem(&p, &e, l->budget,
+                      l->rounds_weights &&
+                          p.desc.precision == ATTN_PRECISION_STANDARD,
+                      &l->verdict);
         if (l->verdict.failed)
             printf("  again: kernelcheck --cases 1 --seed %llu --dtype %s "
                    "--isa %s --kind %s\n",

@@ -85,6 +85,7 @@ typedef struct field {
     attn_tensor got;
     long double *want; /* by logical index */
     double *bound;     /* what the error may be */
+    double *rounded;   /* more of it, where weights meet v in v's type */
     int64_t n;
 } field;
 
@@ -106,8 +107,10 @@ typedef struct verdict {
 } verdict;
 
 /* Run the problem at p->desc.isa_limit and compare; prints what fails.
- * `budget` per pass. */
+ * `budget` per pass; `rounded`: the kernel of the forward rounds weights to
+ * its type. */
 void judge_problem(problem *p, const expectation *e,
-                   const double budget[ATTN__N_PASSES], verdict *v);
+                   const double budget[ATTN__N_PASSES], bool rounded,
+                   verdict *v);
 
 #endif

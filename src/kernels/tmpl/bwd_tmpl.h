@@ -90,6 +90,7 @@ static void gradient_load(const attn__problem *p, const attn__unit *u,
                           attn__tile *tile)
 {
     tile_pack(tile->q, tile, &p->q, u->b, seq->q_start, p->dim_qk);
+    tile_prepare(p, tile);
     tile_pack(tile->d_o, tile, &p->d_o, u->b, seq->q_start, p->dim_v);
     gradient_delta(p, u, seq, slot, tile);
     gradient_stats(p, u, seq, tile);
@@ -235,7 +236,7 @@ static void dq_sweep(const attn__problem *p, const attn__unit *u,
     }
     for (int64_t j0 = any.lo / ATTN__BLOCK_KEYS * ATTN__BLOCK_KEYS;
          j0 < any.hi; j0 += ATTN__BLOCK_KEYS) {
-        const key_block block = keys_load(p, u, seq, slot, j0, seq->len_k);
+        const key_block block = keys_load(p, u, seq, slot, j0, seq->len_k, 0);
 
         for (size_t t = t0; t < t1; t++) {
             attn__tile *tile = &slot->tiles[t];
@@ -284,6 +285,7 @@ void KERNEL(dq)(const attn__problem *p, const attn__unit *u, void *memory)
 
     attn__dq_slot(&arena, &slot, tile_shape, (size_t)p->macro_rows,
                   (size_t)p->dim_qk, (size_t)p->dim_v);
+    products_begin();
     for (int64_t r0 = u->row0; r0 < u->row1; r0 += TILE_ROWS) {
         tile_place(&slot.tiles[n], p, u, &seq, r0);
         gradient_load(p, u, &seq, &slot, &slot.tiles[n++]);
@@ -301,6 +303,7 @@ void KERNEL(dq)(const attn__problem *p, const attn__unit *u, void *memory)
                         p->dim_qk);
         dq_store_rows(p, u, &seq, tile);
     }
+    products_end();
 }
 
 /* --------------------------------------------------------------- dk, dv */
@@ -381,7 +384,7 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
             if (attn__classify(tile->any, tile->all, j0, j1) ==
                 ATTN__BLOCK_EMPTY)
                 continue;
-            block = keys_load(p, u, &seq, slot, j0, j1);
+            block = keys_load(p, u, &seq, slot, j0, j1, 0);
             block = keys_clip(&block, tile);
             dkv_block(p, u, slot, tile, &block, careful);
         }
@@ -450,10 +453,12 @@ void KERNEL(dkv)(const attn__problem *p, const attn__unit *u, void *memory)
 
     attn__dkv_slot(&arena, &slot, tile_shape, (size_t)p->dim_qk,
                    (size_t)p->dim_v);
+    products_begin();
     dkv_accumulate(p, u, &slot, false);
     if (!panel_is_finite(slot.dk, keys * pad(p->dim_qk) / LANES) ||
         !panel_is_finite(slot.dv, keys * pad(p->dim_v) / LANES))
         dkv_accumulate(p, u, &slot, true);
+    products_end();
     panel_scale(slot.dk, keys * pad(p->dim_qk), (REAL)p->scale);
     panel_scale(slot.dv, keys * pad(p->dim_v), 1);
     if (p->dk.data)
@@ -501,7 +506,7 @@ static void dbias_head(const attn__problem *p, const attn__unit *owner,
                                attn__min_i64(j0 + ATTN__BLOCK_KEYS, key1)) ==
                 ATTN__BLOCK_EMPTY)
                 continue;
-            block = keys_load(p, &u, &seq, slot, j0, key1);
+            block = keys_load(p, &u, &seq, slot, j0, key1, 0);
             gradient_block(p, &u, slot, tile, &block, true);
             dbias_fold(p, slot, tile, block.n);
         }
@@ -523,11 +528,13 @@ void KERNEL(dbias)(const attn__problem *p, const attn__unit *u, void *memory)
                      (size_t)p->dim_v);
     memset(slot.sums, 0,
            ATTN__BLOCK_KEYS * (size_t)TILE_ROWS * sizeof(double));
+    products_begin();
     for (int64_t b = one_batch ? 0 : u->b;
          b < (one_batch ? p->batch : u->b + 1); b++)
         for (int64_t h = one_head ? 0 : u->head0;
              h < (one_head ? p->heads_q : u->head0 + 1); h++)
             dbias_head(p, u, &slot, b, h);
+    products_end();
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < keys; j++)
             write_any(p->dbias.data, p->dbias.dtype,

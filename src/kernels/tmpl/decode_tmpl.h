@@ -215,7 +215,7 @@ static void decode_block(const attn__problem *p, const attn__unit *u,
                          const attn__slot *slot, attn__tile *tile,
                          const key_rows *rows, bool careful)
 {
-    const key_block block = {rows->j0, rows->n, NULL, NULL, 0, 0};
+    const key_block block = {.j0 = rows->j0, .n = rows->n};
 
     if (mask_hides(p, tile, &block))
         return;

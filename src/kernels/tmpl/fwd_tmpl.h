@@ -3,26 +3,48 @@
  * Forward of many queries: tiles of rows in the lanes, macro blocks of tiles
  * sharing each block of keys, the online softmax of softmax_tmpl.h. */
 
+#if BY_TILES
+#include "kernels/tmpl/fwd_tiles_tmpl.h"
+#else
 static void forward_block(const attn__problem *p, const attn__unit *u,
                           const attn__slot *slot, attn__tile *tile,
                           const key_block *block, bool careful)
 {
-    const product values = {block->v,  1,         block->v_row,
-                            slot->s,   TILE_ROWS, block->n};
-    const product_out out = {tile->acc, TILE_ROWS, tile->factor, 1};
-
     tile_scores(p, slot, tile, block,
                 (score_request){ATTN_STAGE_BIASED, false, careful, careful});
     softmax_block(slot, tile, block->n);
     if (p->dropout_p > 0)
         apply_dropout(p, u, tile, block, slot->s);
-    if (!p->v.data)
-        return;
-    if (careful)
-        product_careful(PRODUCT_UPDATE, &values, p->dim_v, &out, slot->seen,
-                        false);
-    else
-        product_run(PRODUCT_UPDATE, &values, p->dim_v, &out);
+    if (p->v.data)
+        value_product(p, slot, tile, block, careful);
+}
+
+static void forward_blocks(const attn__problem *p, const attn__unit *u,
+                           const attn__slot *slot, attn__tile *tile,
+                           const key_block *blocks, int64_t n, bool careful)
+{
+    for (int64_t b = 0; b < n; b++) {
+        const key_block part = keys_clip(&blocks[b], tile);
+
+        if (part.n > 0 && !mask_hides(p, tile, &part))
+            forward_block(p, u, slot, tile, &part, careful);
+    }
+}
+#endif
+
+/* A group's blocks of keys from j0 on, ready for products; how many. */
+static int64_t forward_keys(const attn__problem *p, const attn__unit *u,
+                            const attn__sequence *seq, const attn__slot *slot,
+                            int64_t j0, int64_t end, key_block *blocks)
+{
+    int64_t n = 0;
+
+    for (; n < GROUP_BLOCKS && j0 < end; j0 += ATTN__BLOCK_KEYS, n++) {
+        blocks[n] = keys_load(p, u, seq, slot, j0, seq->len_k, n);
+        if (p->v.data)
+            values_prepare(p, slot, &blocks[n], n);
+    }
+    return n;
 }
 
 /* Tiles [t0, t1) over all keys that they see. */
@@ -42,17 +64,14 @@ static void forward_sweep(const attn__problem *p, const attn__unit *u,
         any.hi = attn__max_i64(any.hi, tile->any.hi);
     }
     for (int64_t j0 = any.lo / ATTN__BLOCK_KEYS * ATTN__BLOCK_KEYS;
-         j0 < any.hi; j0 += ATTN__BLOCK_KEYS) {
-        const key_block block =
-            keys_load(p, u, seq, slot, j0, seq->len_k);
+         j0 < any.hi; j0 += GROUP_BLOCKS * ATTN__BLOCK_KEYS) {
+        key_block blocks[GROUP_BLOCKS];
+        const int64_t loaded =
+            forward_keys(p, u, seq, slot, j0, any.hi, blocks);
 
-        for (size_t t = t0; t < t1; t++) {
-            attn__tile *tile = &slot->tiles[t];
-            const key_block part = keys_clip(&block, tile);
-
-            if (part.n > 0 && !mask_hides(p, tile, &part))
-                forward_block(p, u, slot, tile, &part, careful);
-        }
+        for (size_t t = t0; t < t1; t++)
+            forward_blocks(p, u, slot, &slot->tiles[t], blocks, loaded,
+                           careful);
     }
 }
 
@@ -87,6 +106,7 @@ static size_t forward_load(const attn__problem *p, const attn__unit *u,
 
         tile_place(tile, p, u, seq, r0);
         tile_pack(tile->q, tile, &p->q, u->b, seq->q_start, p->dim_qk);
+        tile_prepare(p, tile);
     }
     return n;
 }
@@ -100,13 +120,15 @@ void KERNEL(fwd)(const attn__problem *p, const attn__unit *u, void *memory)
 
     attn__forward_slot(&arena, &slot, tile_shape, (size_t)p->macro_rows,
                        (size_t)p->dim_qk, (size_t)p->dim_v);
+    products_begin();
     n = forward_load(p, u, &seq, &slot);
     forward_sweep(p, u, &seq, &slot, 0, n, false);
     for (size_t t = 0; t < n; t++) {
         attn__tile *tile = &slot.tiles[t];
 
         if (p->v.data) {
-            if (!panel_is_finite(tile->acc, p->dim_v * TILE_VECTORS))
+            if (HIDDEN_PAIRS_SHOW &&
+                !panel_is_finite(tile->acc, p->dim_v * TILE_VECTORS))
                 forward_sweep(p, u, &seq, &slot, t, t + 1, true);
             forward_finish(p, tile);
             tile_unpack(tile->acc, tile, &p->out_o, u->b, seq.q_start,
@@ -115,4 +137,5 @@ void KERNEL(fwd)(const attn__problem *p, const attn__unit *u, void *memory)
         if (p->out_lse.data)
             softmax_store_lse(p, u, &seq, tile);
     }
+    products_end();
 }

@@ -8,6 +8,11 @@ typedef struct key_block {
     int64_t j0, n; /* keys [j0, j0 + n) */
     const REAL *k, *v;
     ptrdiff_t k_row, v_row; /* REALs between keys */
+    /* By tiles: keys left out at the front; steps of the whole block; keys
+     * whose k or v has no parts, a bit each, counted without the skip. */
+    int64_t skip, steps;
+    uint16_t *k_parts, *v_parts;
+    uint64_t odd_k, odd_v;
 } key_block;
 
 /* Key j of the sequence, KV head g. */
@@ -51,21 +56,33 @@ keys_rows(const attn__problem *p, const attn__view *view, int64_t b,
     return copy;
 }
 
+#if BY_TILES
+#include "kernels/tmpl/by_tiles_tmpl.h"
+#else
+#include "kernels/tmpl/by_vectors_tmpl.h"
+#endif
+
+/* Keys from j0 on, at most a block and below j1, as block number `place` of
+ * those that are loaded together. */
 static inline key_block keys_load(const attn__problem *p,
                                   const attn__unit *u,
                                   const attn__sequence *seq,
                                   const attn__slot *slot, int64_t j0,
-                                  int64_t j1)
+                                  int64_t j1, int64_t place)
 {
     const int64_t g = u->kv_head;
-    key_block block = {j0, attn__min_i64(ATTN__BLOCK_KEYS, j1 - j0), NULL,
-                       NULL, 0, 0};
+    key_block block = {.j0 = j0,
+                       .n = attn__min_i64(ATTN__BLOCK_KEYS, j1 - j0)};
 
-    block.k = keys_rows(p, &p->k, u->b, seq, g, &block, p->dim_qk, slot->k,
+    block.k = keys_rows(p, &p->k, u->b, seq, g, &block, p->dim_qk,
+                        (REAL *)slot->k + place * ATTN__BLOCK_KEYS * p->dim_qk,
                         &block.k_row);
     if (p->v.data)
-        block.v = keys_rows(p, &p->v, u->b, seq, g, &block, p->dim_v, slot->v,
+        block.v = keys_rows(p, &p->v, u->b, seq, g, &block, p->dim_v,
+                            (REAL *)slot->v +
+                                place * ATTN__BLOCK_KEYS * p->dim_v,
                             &block.v_row);
+    keys_prepare(p, slot, &block, place);
     return block;
 }
 
@@ -74,15 +91,16 @@ static inline key_block keys_load(const attn__problem *p,
 static inline key_block keys_clip(const key_block *block,
                                   const attn__tile *tile)
 {
-    const int64_t j0 = attn__max_i64(block->j0, tile->any.lo);
     const int64_t j1 = attn__min_i64(block->j0 + block->n, tile->any.hi);
-    const int64_t skip = j0 - block->j0;
+    const int64_t first = attn__max_i64(tile->any.lo - block->j0, 0);
+    const int64_t skip = first / CLIP_KEYS * CLIP_KEYS;
     key_block part = *block;
 
-    part.j0 = j0;
-    part.n = j1 - j0;
-    if (part.n <= 0)
+    part.n = first < j1 - block->j0 ? j1 - block->j0 - skip : 0;
+    if (part.n == 0)
         return part; /* nothing seen: skip may be anything */
+    part.j0 += skip;
+    part.skip = skip;
     part.k = block->k + skip * block->k_row;
     if (block->v)
         part.v = block->v + skip * block->v_row;

@@ -5,6 +5,11 @@
 
 #include "kernels/tmpl/names_tmpl.h"
 
+#ifndef BY_TILES
+#define BY_TILES 0
+#define TILE_PARTS 0
+#endif
+
 #include "kernels/tmpl/exp_tmpl.h"
 #include "kernels/tmpl/product_tmpl.h"
 #include "kernels/tmpl/tile_tmpl.h"

@@ -276,11 +276,7 @@ static inline bool tile_scores(const attn__problem *p,
                                const attn__tile *tile,
                                const key_block *block, score_request want)
 {
-    const product raw = {block->k, block->k_row, 1, tile->q, TILE_ROWS,
-                         p->dim_qk};
-    const product_out out = {slot->s, TILE_ROWS, NULL, (REAL)p->scale};
-
-    product_run(PRODUCT_SCALE, &raw, block->n, &out);
+    score_product(p, slot, tile, block);
     return scores_from_products(p, slot, tile, block, want);
 }
 

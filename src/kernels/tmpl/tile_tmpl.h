@@ -6,7 +6,8 @@
 
 #define TILE_ROWS ((ptrdiff_t)TILE_VECTORS * LANES)
 
-static const attn__tile_shape tile_shape = {sizeof(REAL), (size_t)TILE_ROWS};
+static const attn__tile_shape tile_shape = {sizeof(REAL), (size_t)TILE_ROWS,
+                                            TILE_PARTS};
 
 static inline const ELEM *elem_at(const attn__view *view, int64_t b, int64_t h,
                                   int64_t i)

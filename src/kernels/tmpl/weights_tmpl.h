@@ -120,7 +120,7 @@ static void weights_sweep(const attn__problem *p, const attn__unit *u,
         key_block block = {0};
 
         if (read > j0)
-            block = keys_load(p, u, seq, slot, j0, read);
+            block = keys_load(p, u, seq, slot, j0, read, 0);
         for (size_t t = 0; t < n; t++) {
             const attn__tile *tile = &slot->tiles[t];
             const int64_t r0 = u->row0 + (int64_t)t * TILE_ROWS;
