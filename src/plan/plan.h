@@ -38,12 +38,6 @@ attn_status attn__plan_choose(attn__plan *plan, bool wherever_right,
 
 /* For tests: a plan that takes kernels where they do not pay, too. */
 attn_status attn__plan_use_every_kernel(attn_plan *plan, attn_diag *diag);
-attn_status attn__plan_choose(attn__plan *plan, bool wherever_right,
-                              attn_diag *diag);
-
-/* For tests: a plan that takes kernels where they do not pay, too. */
-attn_status attn__plan_use_every_kernel(attn_plan *plan, attn_diag *diag);
-*/
 
 /* Set slot and shared; false where the workspace of any pass overflows. */
 bool attn__plan_count(attn__plan *plan);

@@ -587,6 +587,8 @@ void problem_make(problem *p, attn_dtype dtype, problem_kind kind,
     attn_args_init(&p->args);
     draw_desc(p, &r, dtype);
     narrow_desc(p, &r);
+    if (seed % 4 == 3)
+        p->desc.precision = ATTN_PRECISION_HIGH;
     how = rng_one_in(&r, 2) ? NORMAL : (pattern)rng_below(&r, N_PATTERNS);
     make_q(p, &r, how);
     make_kv(p, &r, how);

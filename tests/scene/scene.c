@@ -4,6 +4,7 @@
 #include "scene.h"
 
 #include "core/element.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -374,44 +375,49 @@ static void require(const scene *s, attn_status status, const attn_diag *diag)
     abort();
 }
 
-/* attn_weights has no one-call form. */
-static void run_scores(scene *s)
+/* A pass with every kernel that is right here, whether or not it pays. */
+static void run_pass(scene *s, attn_pass pass, int64_t threads)
 {
+    attn_pool *pool = threads > 1 ? attn_pool_create(threads) : NULL;
     attn_plan plan;
     attn_workspace need;
     attn_exec exec;
     attn_diag diag;
+    attn_status status;
 
     require(s, attn_plan_init(&plan, &s->desc, &diag), &diag);
-    require(s, attn_plan_workspace(&plan, ATTN_WEIGHTS, 1, &need, &diag),
-            &diag);
+    require(s, attn__plan_use_every_kernel(&plan, &diag), &diag);
+    require(s, attn_plan_workspace(&plan, pass, threads, &need, &diag), &diag);
     attn_exec_init(&exec);
-    exec.workspace = aligned_alloc(need.alignment, need.size);
+    exec.workspace = aligned_alloc(need.alignment, need.size + need.alignment);
     exec.workspace_size = need.size;
+    exec.threads = threads;
+    exec.parallel_for = pool ? attn_pool_parallel_for : NULL;
+    exec.ctx = pool;
     if (!exec.workspace)
         abort();
-    require(s,
-            attn_weights(&plan, &s->args, s->stage, NULL, s->scores, &exec,
-                         &diag),
-            &diag);
+    if (pass == ATTN_FORWARD)
+        status = attn_forward(&plan, &s->args, &exec, &diag);
+    else if (pass == ATTN_BACKWARD)
+        status = attn_backward(&plan, &s->args, &exec, &diag);
+    else
+        status = attn_weights(&plan, &s->args, s->stage, NULL, s->scores,
+                              &exec, &diag);
+    require(s, status, &diag);
     free(exec.workspace);
+    attn_pool_destroy(pool);
 }
 
 void scene_forward(scene *s, int64_t threads)
 {
-    attn_diag diag;
-
-    require(s, attn_attention(&s->desc, &s->args, threads, &diag), &diag);
+    run_pass(s, ATTN_FORWARD, threads);
     if (s->scores.dtype != ATTN_NONE)
-        run_scores(s);
+        run_pass(s, ATTN_WEIGHTS, 1);
 }
 
 void scene_backward(scene *s, int64_t threads)
 {
-    attn_diag diag;
-
-    require(s, attn_attention_backward(&s->desc, &s->args, threads, &diag),
-            &diag);
+    run_pass(s, ATTN_BACKWARD, threads);
 }
 
 bool scene_has_backward(const scene *s)

@@ -91,7 +91,7 @@ static void compare(const scene_shape *shape, attn_dtype dtype, attn_isa isa,
 
 UNIT(one_segment_has_the_bits_of_many_queries)
 {
-    for (int isa = ATTN_ISA_SCALAR; isa <= (int)attn_cpu_isa(); isa++)
+    for (int isa = ATTN_ISA_SCALAR; isa <= last_level(); isa++)
         for (int dtype = ATTN_F64; dtype <= ATTN_F16; dtype++) {
             double worst[2];
 
@@ -111,7 +111,7 @@ UNIT(segments_join_to_the_same_value)
 
     longer.len_k = 2600;
     longer.left = 0;
-    for (int isa = ATTN_ISA_SCALAR; isa <= (int)attn_cpu_isa(); isa++) {
+    for (int isa = ATTN_ISA_SCALAR; isa <= last_level(); isa++) {
         double worst[2];
 
         compare(&longer, ATTN_F64, (attn_isa)isa, worst);
