@@ -66,7 +66,7 @@ typedef struct attn__problem {
     int64_t len_q, len_k;                    /* without varlen */
     int64_t key_rows;                        /* of the array k: total_k */
     int64_t dim_qk, dim_v, pages, page_size;
-    int64_t macro_rows; /* rows of one forward unit: 1 to ATTN__MACRO_ROWS_SPLIT */
+    int64_t macro_rows; /* of one forward unit, to ATTN__MACRO_ROWS_SPLIT */
     attn__geometry geometry;
     attn__offset_rule offset_rule;
     attn_empty_rows empty_rows;

@@ -9,7 +9,7 @@
 #include "kernels/args.h"
 #include "kernels/slot.h"
 
-#define ATTN__KERNEL(pass, dtype, isa, needs, rows, real, parts, budget)             \
+#define ATTN__KERNEL(pass, dtype, isa, needs, rows, real, parts, budget)      \
     void attn__##pass##_##dtype##_##isa(                                      \
         const attn__problem *problem, const attn__unit *unit, void *slot);
 #include "kernels/kernels.def"

@@ -46,7 +46,8 @@ typedef struct attn__slot {
     void *k, *v;               /* blocks of keys, where they must be copied */
     void *s, *p, *dp, *bent;   /* [ATTN__BLOCK_KEYS][tile_rows] */
     void *bias, *seen;
-    uint16_t *k_parts, *v_parts, *p_parts, *next_parts; /* by tiles: parts_tmpl.h */
+    /* By tiles: parts_tmpl.h. */
+    uint16_t *k_parts, *v_parts, *p_parts, *next_parts;
     void *next_s;  /* as s, of the block after */
     void *product; /* [padded dim][tile_rows] */
     void *dk, *dv;             /* [ATTN__KEYS_PER_UNIT][padded dim] */

@@ -13,14 +13,14 @@
 #define ISA_amx ATTN_ISA_AMX
 
 const attn__kernel_row attn__kernels[] = {
-#define ATTN__KERNEL(pass, dtype, isa, needs, rows, real, parts, budget)             \
+#define ATTN__KERNEL(pass, dtype, isa, needs, rows, real, parts, budget)      \
     {attn__##pass##_##dtype##_##isa,                                          \
      #pass "_" #dtype "_" #isa,                                               \
      ATTN__PASS_##pass,                                                       \
      DTYPE_##dtype,                                                           \
      ISA_##isa,                                                               \
      needs,                                                                   \
-     {real, rows, parts},                                                            \
+     {real, rows, parts},                                                     \
      budget},
 #include "kernels/kernels.def"
 #undef ATTN__KERNEL

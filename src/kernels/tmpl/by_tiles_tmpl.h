@@ -262,8 +262,10 @@ static void score_product(const attn__problem *p, const attn__slot *slot,
 /* ------------------------------------------------------------------- values */
 
 /* acc += p v of visible pairs whose value is odd. */
-static inline void values_of_odd_keys(const attn__problem *p, const attn__slot *slot,
-                               attn__tile *tile, const key_block *block)
+static inline void values_of_odd_keys(const attn__problem *p,
+                                      const attn__slot *slot,
+                                      attn__tile *tile,
+                                      const key_block *block)
 {
     const REAL *weights = slot->s;
 
@@ -354,9 +356,11 @@ values_of_columns(const int place, const attn__problem *p,
 
 /* acc = acc factor + product of the values with the weights, columns from c
  * on. */
-static inline void values_of_block(const attn__problem *p, const attn__slot *slot,
-                            const attn__tile *tile, const key_block *block,
-                            const uint16_t *parts, int64_t c)
+static inline void values_of_block(const attn__problem *p,
+                                   const attn__slot *slot,
+                                   const attn__tile *tile,
+                                   const key_block *block,
+                                   const uint16_t *parts, int64_t c)
 {
     REAL *sums = slot->product;
 

@@ -208,7 +208,8 @@ static void parts_of_columns(uint16_t *out, ptrdiff_t part_size,
         }
 }
 
-/* panel[r][lane] times scale as [part][r / 32][vector][16][2 lane + r % 2]: right operands.
+/* panel[r][lane] times scale as [part][r / 32][vector][16][2 lane + r % 2]:
+ * right operands.
  */
 static inline __attribute__((always_inline)) void
 parts_of_panel(uint16_t *out, ptrdiff_t part_size, const REAL *panel,

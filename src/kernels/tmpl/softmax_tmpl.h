@@ -82,7 +82,8 @@ static inline void softmax_sweep(const attn__slot *slot, attn__tile *tile,
     }
 }
 
-static inline void softmax_block(const attn__slot *slot, attn__tile *tile, int64_t n)
+static inline void softmax_block(const attn__slot *slot, attn__tile *tile,
+                                 int64_t n)
 {
     V before[TILE_VECTORS];
 
