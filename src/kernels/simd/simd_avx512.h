@@ -57,6 +57,17 @@ static inline V v_loadu(const REAL *p)
     return OP(loadu)(p);
 }
 
+/* The first n < LANES, then zeros; nothing behind them is read. */
+#define V_LOADS_SOME 1
+static inline V v_load_some(const REAL *p, int64_t n)
+{
+#if REAL_BITS == 64
+    return (V)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+#else
+    return (V)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#endif
+}
+
 static inline void v_storeu(REAL *p, V a)
 {
     OP(storeu)(p, a);

@@ -47,10 +47,14 @@ static inline V elems_load(const ELEM *from)
 /* The first n < LANES of them, then zeros; nothing behind them is read. */
 static inline V elems_load_some(const ELEM *from, int64_t n)
 {
+#if STORAGE_IS_REAL && defined(V_LOADS_SOME)
+    return v_load_some(from, n);
+#else
     ELEM some[VECTOR_BYTES / sizeof(REAL)] = {0};
 
     memcpy(some, from, (size_t)n * sizeof *some);
     return elems_load(some);
+#endif
 }
 
 static inline ELEM elem_round(REAL x)
