@@ -2,6 +2,7 @@
  *
  * attn bench: our kernels against the limits of this machine, a row at a
  * time. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -75,6 +76,31 @@ static const char about[] =
     "the median time of a call, its speed, and the fraction of the limit.\n"
     "Close other programs first.\n";
 
+/* What the machine can do, apart from rows: the largest of a few tries. */
+typedef struct limits {
+    double fma_f32, fma_f64, tiles_bf16;
+} limits;
+
+static limits find_limits(const bench_options *o)
+{
+    attn_pool *pool = attn_pool_create(o->threads);
+    const attn_isa isa = attn_cpu_isa();
+    limits most = {0, 0, 0};
+
+    for (int n = 0; pool && n < 20; n++) {
+        const limits now = {
+            attn_limit_fma(isa, ATTN_F32, pool, o->threads),
+            attn_limit_fma(isa, ATTN_F64, pool, o->threads),
+            attn_limit_fma(isa, ATTN_BF16, pool, o->threads)};
+
+        most.fma_f32 = fmax(most.fma_f32, now.fma_f32);
+        most.fma_f64 = fmax(most.fma_f64, now.fma_f64);
+        most.tiles_bf16 = fmax(most.tiles_bf16, now.tiles_bf16);
+    }
+    attn_pool_destroy(pool);
+    return most;
+}
+
 static void print_row(const attn_bench_row *row,
                       const attn_bench_result *r)
 {
@@ -143,6 +169,7 @@ int cmd_bench(int argc, char **argv)
     const cli_group group = {"Options:", options, 5, &o};
     const cli_usage usage = {"attn bench [OPTION]...", about, &group, 1};
     char cpu[256];
+    limits most;
     int code, n;
 
     o.threads = sysconf(_SC_NPROCESSORS_ONLN);
@@ -155,13 +182,20 @@ int cmd_bench(int argc, char **argv)
         return cli_fail(CLI_USAGE, "--only: no row's name holds '%s'",
                         o.only);
     attn_cpu_describe(cpu, sizeof cpu);
+    most = find_limits(&o);
     if (o.json) {
         cli_json_begin("bench-1");
         fputs(", \"cpu\": ", stdout);
         cli_json_string(cpu);
-        printf(", \"threads\": %lld, \"rows\": [", (long long)o.threads);
+        printf(", \"threads\": %lld, \"fma_f32\": %.6g, \"fma_f64\": %.6g, "
+               "\"tiles_bf16\": %.6g, \"rows\": [",
+               (long long)o.threads, most.fma_f32, most.fma_f64,
+               most.tiles_bf16);
     } else {
         printf("%s, %lld threads\n", cpu, (long long)o.threads);
+        printf("multiply-adds: f32 %.1f, f64 %.1f, bf16 tiles %.1f GFLOP/s\n",
+               most.fma_f32 * 1e-9, most.fma_f64 * 1e-9,
+               most.tiles_bf16 * 1e-9);
     }
     code = run_rows(&o);
     if (o.json)

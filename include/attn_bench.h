@@ -18,7 +18,8 @@ extern "C" {
 
 /* Multiply-adds per second (each 2 operations) of a loop without memory at
  * `isa`'s own width on `threads` threads of `pool` (NULL for one), in
- * operations per second. f64 or f32. 0 if this CPU is below `isa`. */
+ * operations per second. f64 or f32, or at ATTN_ISA_AMX bf16: products of
+ * tiles. 0 where this CPU or build has no such loop. */
 ATTN_API double attn_limit_fma(attn_isa isa, attn_dtype dtype, attn_pool *pool,
                                int64_t threads);
 

@@ -301,8 +301,9 @@ static double limit_now(const setup *s, attn_isa isa, bool reads)
 {
     return reads ? attn_limit_read(s->keys, s->n_keys * s->keys_size,
                                    s->pool, s->exec.threads)
-                 : attn_limit_fma(isa, s->row->dtype, s->pool,
-                                  s->exec.threads);
+                 : attn_limit_fma(
+                       isa, s->row->dtype == ATTN_F64 ? ATTN_F64 : ATTN_F32,
+                       s->pool, s->exec.threads);
 }
 
 /* Which kernel the plan takes for the row's pass (backward's first), out of

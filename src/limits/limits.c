@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The machine's limits, measured: multiply-adds in registers, bytes read. */
+#define _DEFAULT_SOURCE /* syscall */
 #include "limits/limits.h"
 
 #include <stdlib.h>
 #include <time.h>
+
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "attn_bench.h"
 
@@ -33,12 +39,39 @@ double attn__median(double *values, size_t n)
 
 typedef double fma_loop(int64_t rounds);
 
-/* The loop of a level and width, or of the best below it that is built; NULL
- * where this CPU has none. */
-static fma_loop *loop_of(attn_isa isa, bool wide)
+#if ATTN__WITH_AMX
+/* Whether the system lets this process use tiles: it has to be asked. */
+static bool may_use_tiles(void)
 {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* asm/prctl.h */
+
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+#endif
+
+static fma_loop *loop_of_tiles(void)
+{
+#if ATTN__WITH_AMX
+    if (may_use_tiles())
+        return attn__tiles_bf16_amx;
+#endif
+    return NULL;
+}
+
+/* The loop of a level and type, or of the best level below it that is built;
+ * NULL where this CPU has none. */
+static fma_loop *loop_of(attn_isa isa, attn_dtype dtype)
+{
+    const bool wide = dtype == ATTN_F64;
+
     if (isa > attn_cpu_isa())
         return NULL;
+    if (dtype == ATTN_BF16)
+        return isa >= ATTN_ISA_AMX ? loop_of_tiles() : NULL;
 #if ATTN__WITH_AVX512
     if (isa >= ATTN_ISA_AVX512)
         return wide ? attn__fma_f64_avx512 : attn__fma_f32_avx512;
@@ -76,7 +109,7 @@ static void run(attn_pool *pool, int64_t n, attn_task *task, void *arg)
 double attn_limit_fma(attn_isa isa, attn_dtype dtype, attn_pool *pool,
                       int64_t threads)
 {
-    fma_job job = {loop_of(isa, dtype == ATTN_F64), 100000};
+    fma_job job = {loop_of(isa, dtype), 100000};
     double start, seconds;
 
     if (!job.loop || threads < 1)

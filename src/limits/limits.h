@@ -15,6 +15,7 @@ double attn__fma_f32_avx2(int64_t rounds);
 double attn__fma_f64_avx2(int64_t rounds);
 double attn__fma_f32_avx512(int64_t rounds);
 double attn__fma_f64_avx512(int64_t rounds);
+double attn__tiles_bf16_amx(int64_t rounds);
 
 /* Seconds of a clock that only goes forward. */
 double attn__now(void);
