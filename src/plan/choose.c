@@ -12,8 +12,6 @@
  * half or a quarter on the CPUs of these years (1 to 2 MiB). It decides no
  * bits: rows do not know of each other. */
 #define PANEL_BYTES (512 * 1024)
-/* Units of rows that keep some threads busy to the end. */
-#define MANY_UNITS 16
 /* A product of two numbers below 2^-126 counts as 0 in tiles. */
 #define TILES_MOST_SCALE 0x1p20
 /* From where on tiles were faster (docs/kernels.md). */
@@ -63,22 +61,16 @@ static void best_kernels(const attn_desc *d, bool wherever_right,
 }
 
 /* Rows that share a pass over K and V: as many whole tiles as the cache
- * holds panels for, at least one. Bits do not depend on it, so that it may be
- * smaller where there are few rows for many threads. */
+ * holds panels for, at least one. Bits do not depend on it: a run with more
+ * threads than units cuts smaller ones. */
 static int64_t macro_rows(const attn_desc *d, attn__tile_shape tile)
 {
     const int64_t rows = (int64_t)tile.tile_rows;
     const int64_t width = d->dim_qk / 2 + d->dim_v / 2 + 1; /* may be huge */
     const int64_t fit = PANEL_BYTES / 2 / (int64_t)tile.real_size / width;
-    int64_t most = ATTN__MACRO_ROWS;
+    const int64_t most =
+        tile.parts > 0 ? ATTN__MACRO_ROWS_SPLIT : ATTN__MACRO_ROWS;
 
-    if (tile.parts > 0) {
-        most = ATTN__MACRO_ROWS_SPLIT;
-        while (most > ATTN__MACRO_ROWS &&
-               attn__ceil_div(d->len_q, most) <
-                   MANY_UNITS / attn__max_i64(d->heads_q, 1))
-            most /= 2;
-    }
     return attn__max_i64(rows, attn__min_i64(most, fit) / rows * rows);
 }
 
