@@ -46,8 +46,8 @@ int main(void)
     free(k);
     free(v);
     free(o);
-    /* Where v is 1, a weight's error is in numerator and denominator alike; what
-     * is left is that of two sums over 1024 keys in blocks of 64 (the term
-     * `block` of docs/numerics.md). */
+    /* Where v is 1, a weight's error is in numerator and denominator alike;
+     * what is left is that of two sums over 1024 keys in blocks of 64 (the
+     * term `block` of docs/numerics.md). */
     return worst <= 8 * 0x1p-24f * (8 + 4 + 8) ? 0 : 1;
 }
