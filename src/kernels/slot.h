@@ -237,6 +237,9 @@ static inline void attn__dkv_slot(attn__arena *a, attn__slot *slot,
     attn__tile dummy, *tile;
 
     attn__dq_slot(a, slot, t, t.tile_rows, dim_qk, dim_v);
+    /* All keys of the unit, loaded once. */
+    slot->k = attn__take(a, ATTN__KEYS_PER_UNIT, dim_qk, t.real_size);
+    slot->v = attn__take(a, ATTN__KEYS_PER_UNIT, dim_v, t.real_size);
     slot->dk = attn__take(a, ATTN__KEYS_PER_UNIT, pad_qk, t.real_size);
     slot->dv = attn__take(a, ATTN__KEYS_PER_UNIT, pad_v, t.real_size);
     tile = attn__tile_at(slot, 0, &dummy);

@@ -15,7 +15,8 @@
 /* A product of two numbers below 2^-126 counts as 0 in tiles. */
 #define TILES_MOST_SCALE 0x1p20
 /* From where on tiles were faster (docs/kernels.md). */
-#define TILES_LEAST_DIM 16
+#define TILES_LEAST_DIM 32
+#define TILES_LEAST_DIM_F32 64
 #define TILES_LEAST_QUERIES 64
 #define TILES_LEAST_QUERIES_F32 1024
 
@@ -33,9 +34,14 @@ static bool tiles_fit(const attn_desc *d)
  * three parts of fp32 must be paid for. */
 static bool tiles_pay(const attn_desc *d)
 {
-    return attn__min_i64(d->dim_qk, d->dim_v) >= TILES_LEAST_DIM &&
-           d->len_q >= (d->dtype == ATTN_F32 ? TILES_LEAST_QUERIES_F32
-                                             : TILES_LEAST_QUERIES);
+    const int64_t least = attn__min_i64(d->dim_qk, d->dim_v);
+
+    if (d->dtype == ATTN_F32)
+        return d->len_q >= TILES_LEAST_QUERIES_F32 &&
+               least >= TILES_LEAST_DIM_F32 &&
+               d->dim_qk % ATTN__PART_STEP == 0 &&
+               d->dim_v % ATTN__PART_STEP == 0;
+    return d->len_q >= TILES_LEAST_QUERIES && least >= TILES_LEAST_DIM;
 }
 
 /* For each pass the last row of kernels.def that fits, or -1. From the end, and

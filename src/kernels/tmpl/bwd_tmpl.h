@@ -364,6 +364,8 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
     const attn__sequence seq = attn__sequence_of(p, u->b);
     const int64_t rows = seq.len_q * p->group;
     attn__tile *tile = &slot->tiles[0];
+    key_block blocks[ATTN__KEYS_PER_UNIT / ATTN__BLOCK_KEYS];
+    int64_t loaded = 0; /* blocks, a bit each: none that no row sees */
 
     for (int64_t r0 = 0; r0 < rows; r0 += TILE_ROWS) {
         attn__unit part = *u;
@@ -379,13 +381,16 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
         for (int64_t j0 = u->key0; j0 < u->key1; j0 += ATTN__BLOCK_KEYS) {
             const int64_t j1 =
                 attn__min_i64(j0 + ATTN__BLOCK_KEYS, u->key1);
+            const int64_t place = (j0 - u->key0) / ATTN__BLOCK_KEYS;
             key_block block;
 
             if (attn__classify(tile->any, tile->all, j0, j1) ==
                 ATTN__BLOCK_EMPTY)
                 continue;
-            block = keys_load(p, u, &seq, slot, j0, j1, 0);
-            block = keys_clip(&block, tile);
+            if (!(loaded >> place & 1))
+                blocks[place] = keys_load(p, u, &seq, slot, j0, j1, place);
+            loaded |= (int64_t)1 << place;
+            block = keys_clip(&blocks[place], tile);
             dkv_block(p, u, slot, tile, &block, careful);
         }
     }
