@@ -84,6 +84,39 @@ UNIT(batch_heads_and_capacity_choose_nothing)
     assert_true(a.macro_rows == b.macro_rows);
 }
 
+/* Whether forward and backward of one head by matrix tiles are chosen. */
+static bool on_tiles(attn_dtype dtype, int64_t len_q, int64_t dim_qk,
+                     int64_t dim_v, double scale)
+{
+    attn_desc desc;
+    attn_plan plan;
+    attn__plan body;
+    bool forward, backward;
+
+    attn_desc_init(&desc, dtype, 1, 1, 1, len_q, 4096, dim_qk, dim_v);
+    desc.scale = scale;
+    assert_int_equal(attn_plan_init(&plan, &desc, NULL), ATTN_OK);
+    body = open_plan(&plan);
+    forward = attn__kernels[body.kernel[ATTN__PASS_fwd]].tile.parts > 0;
+    backward = attn__kernels[body.kernel[ATTN__PASS_dkv]].tile.parts > 0;
+    assert_int_equal(forward, backward); /* the same bits of scores */
+    return forward;
+}
+
+UNIT(tiles_where_they_are_right_and_pay)
+{
+    if (attn_cpu_isa() < ATTN_ISA_AMX || !attn__cpu_may_use_amx())
+        skip();
+    assert_true(on_tiles(ATTN_BF16, 64, 64, 64, 0.125));
+    assert_true(on_tiles(ATTN_F32, 1024, 128, 64, 0.125));
+    assert_false(on_tiles(ATTN_F64, 4096, 64, 64, 0.125));
+    assert_false(on_tiles(ATTN_BF16, ATTN__DECODE_QUERIES, 64, 64, 0.125));
+    assert_false(on_tiles(ATTN_BF16, 64, 64, 16, 0.125));
+    assert_false(on_tiles(ATTN_F32, 512, 64, 64, 0.125));
+    assert_false(on_tiles(ATTN_F32, 4096, 80, 64, 0.125));
+    assert_false(on_tiles(ATTN_BF16, 64, 64, 64, 0x1p21));
+}
+
 UNIT(bytes_that_are_no_plan_are_refused)
 {
     const attn_plan plan = plan_for(ATTN_F32, ATTN_ISA_BEST);
@@ -115,6 +148,7 @@ int main(void)
         cmocka_unit_test(the_kernel_fits_pass_type_cpu_and_limit),
         cmocka_unit_test(the_same_descriptor_gives_the_same_bytes),
         cmocka_unit_test(batch_heads_and_capacity_choose_nothing),
+        cmocka_unit_test(tiles_where_they_are_right_and_pay),
         cmocka_unit_test(bytes_that_are_no_plan_are_refused),
     };
 
