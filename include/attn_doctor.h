@@ -50,7 +50,9 @@ typedef struct attn_value {
     attn_value_kind kind;
     attn_input tensor;
     double real;
-    int64_t integer[2]; /* boolean: 0 or 1 */
+    int64_t integer[2]; /* boolean: 0 or 1; of a tensor: 0, or the length of
+                           a fifth axis, before the others, whose parts lie
+                           one after another */
     const char *text;
 } attn_value;
 
@@ -111,7 +113,8 @@ typedef struct attn_doctor_options {
     uint32_t size; /* sizeof(attn_doctor_options) */
     attn_kind kind;
     const char *layout; /* "bhsd", "bshd", "hsd", "shd", "sd", "bsd", "bsE",
-                           "sE"; NULL = found by trying */
+                           "sE", "bhds", "hds", "bds", "ds"; NULL = found by
+                           trying */
     attn_dtype dtype;   /* of the inputs: F64, F32 or F16; NONE = as the
                            subject wants, else F64 */
     uint64_t seed;

@@ -143,8 +143,8 @@ def doctor(fn: Callable[..., Any], expect: Mapping[str, Any] | None = None, *,
         dk, dv); "decode" fn(q, k_cache, v_cache, cache_len); "merge" fn(o1,
         lse1, o2, lse2). "auto" guesses from the names.
     layout
-        "bhsd", "bshd", "hsd", "shd", "sd", "bsd", "bse" or "se"; else found
-        by trying.
+        "bhsd", "bshd", "hsd", "shd", "sd", "bsd", "bse", "se", "bhds",
+        "hds", "bds" or "ds"; else found by trying.
     dtype
         Of the arrays that it gets: float64, float32 or float16.
     seed

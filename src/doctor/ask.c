@@ -65,6 +65,24 @@ static attn_result with_length(const attn__binding *b, const attn_result *r)
     return longer;
 }
 
+/* (.., heads dim, len) as (.., heads, dim, len), where the length is last. */
+static attn_result with_heads(const attn__binding *b, const attn_result *r,
+                              const attn__sizes *n)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(b->layout);
+    const int32_t axis = f->batch;
+    attn_result split = *r;
+
+    if (!f->dim_first || !f->heads || r->rank != axis + 2 ||
+        r->shape[axis] != n->heads_q * n->dim_v)
+        return split;
+    split.shape[axis] = n->heads_q;
+    split.shape[axis + 1] = n->dim_v;
+    split.shape[axis + 2] = r->shape[axis + 1];
+    split.rank++;
+    return split;
+}
+
 /* Packed results of a 4-D subject count as well. */
 static double *take_o(attn__binding *b, const attn_result *r,
                       const attn__sizes *n, attn__arena *arena)
@@ -78,6 +96,11 @@ static double *take_o(attn__binding *b, const attn_result *r,
         return activation(&longer, b->layout, of, arena);
     }
     b->merged = false;
+    if (!o) {
+        const attn_result split = with_heads(b, r, n);
+
+        o = activation(&split, b->layout, of, arena);
+    }
     if (!o && (b->layout == LAYOUT_BHSD || b->layout == LAYOUT_BSHD)) {
         o = activation(r, LAYOUT_BSE, of, arena);
         b->merged = o != NULL;
@@ -90,9 +113,10 @@ static double *take_o(attn__binding *b, const attn_result *r,
 }
 
 /* (batch, heads, rows, ...) less the axes that q lacks, heads first whatever
- * the layout. */
-static double *by_rows(const attn__binding *b, const attn_result *r,
-                       const attn__sizes *n, int64_t last, attn__arena *arena)
+ * the layout; `flat`: without the axis of rows. */
+static double *in_rows(const attn__binding *b, const attn_result *r,
+                       const attn__sizes *n, int64_t last, bool flat,
+                       attn__arena *arena)
 {
     const attn__layout_facts *f = attn__layout_facts_of(b->layout);
     int64_t shape[4], count = 1;
@@ -103,7 +127,8 @@ static double *by_rows(const attn__binding *b, const attn_result *r,
         shape[rank++] = n->batch;
     if (f->heads)
         shape[rank++] = n->heads_q;
-    shape[rank++] = n->len_q;
+    if (!flat)
+        shape[rank++] = n->len_q;
     if (last > 0)
         shape[rank++] = last;
     if (!has_shape(r, rank, shape))
@@ -114,6 +139,16 @@ static double *by_rows(const attn__binding *b, const attn_result *r,
     for (int64_t e = 0; x && e < count; e++)
         x[e] = r->data[e];
     return x;
+}
+
+static double *by_rows(const attn__binding *b, const attn_result *r,
+                       const attn__sizes *n, int64_t last, attn__arena *arena)
+{
+    double *x = in_rows(b, r, n, last, false, arena);
+
+    return !x && b->q_flat && n->len_q == 1
+               ? in_rows(b, r, n, last, true, arena)
+               : x;
 }
 
 /* y (batch, len, width), or without the batch. */

@@ -89,6 +89,8 @@ static void bind_by_position(attn__binding *b)
 {
     int next = 0;
 
+    if (attn__parameter_of(b, ROLE_QKV) >= 0)
+        return; /* that is all it needs */
     for (int x = 0; x < 6 && needed[b->kind][x] != ROLE_UNKNOWN; x++) {
         const attn__role role = needed[b->kind][x];
 
@@ -130,6 +132,8 @@ static void adjust(attn__binding *b)
             *role = ROLE_POSITIONS;
         if (b->kind == ATTN_KIND_SOFTMAX && x == 0)
             *role = ROLE_X;
+        if (b->kind == ATTN_KIND_MULTI_HEAD && *role == ROLE_QKV)
+            *role = ROLE_W_QKV;
     }
 }
 
@@ -149,6 +153,8 @@ static void bind_caches(attn__binding *b)
     b->appends = attn__parameter_of(b, ROLE_K_CACHE) >= 0;
     b->by_position = attn__parameter_of(b, ROLE_LENGTHS) < 0 &&
                      attn__parameter_of(b, ROLE_POSITIONS) >= 0;
+    b->whole = b->kind == ATTN_KIND_DECODE && !b->by_position &&
+               attn__parameter_of(b, ROLE_LENGTHS) < 0;
 }
 
 void attn__bind(attn__binding *b, const attn_subject *subject, attn_kind kind)
@@ -208,7 +214,9 @@ attn_kind attn__guess_kind(const attn_subject *subject)
 
     for (int x = 0; x < subject->n_parameters; x++)
         b.role[x] = role_of(subject->parameters[x].name, ATTN_KIND_AUTO);
-    if (has(&b, ROLE_W_Q) || has(&b, ROLE_W_QKV))
+    if (attn__parameter_of(&b, ROLE_QKV) == 0 && !has(&b, ROLE_W_O))
+        return ATTN_KIND_ATTENTION;
+    if (has(&b, ROLE_W_Q) || has(&b, ROLE_W_QKV) || has(&b, ROLE_QKV))
         return ATTN_KIND_MULTI_HEAD;
     if (has(&b, ROLE_LSE1) || has(&b, ROLE_LSE2) ||
         (contains(name, "merge") && !has(&b, ROLE_Q)))

@@ -25,14 +25,18 @@ typedef enum attn__layout {
     LAYOUT_BSD, /* one head */
     LAYOUT_BSE,
     LAYOUT_SE,
+    LAYOUT_BHDS, /* as convolutions have it: length last */
+    LAYOUT_HDS,
+    LAYOUT_BDS,
+    LAYOUT_DS,
     LAYOUT_N
 } attn__layout;
 
 /* Which axes it has. Without `heads` there is one head; `packed` is heads x
- * dim in one axis. */
+ * dim in one axis; `dim_first` is before the length. */
 typedef struct attn__layout_facts {
     const char *name;
-    bool batch, heads, heads_first, packed;
+    bool batch, heads, heads_first, packed, dim_first;
 } attn__layout_facts;
 
 const attn__layout_facts *attn__layout_facts_of(attn__layout layout);
@@ -46,6 +50,16 @@ int64_t attn__layout_at(attn__layout layout, const int64_t n[4], int64_t x);
 /* Can the question be put in this layout: no batch where there is no axis? */
 bool attn__layout_holds(attn__layout layout, const attn__sizes *n);
 
+/* How q, k and v are in one array, where they are: beside an axis of the
+ * layout there is one of three, by itself, or in one with the axis that
+ * follows, or in one with heads and dim. */
+typedef enum attn__fusion {
+    FUSION_NONE,
+    FUSION_STACKED, /* (B, L, 3, H, D), (3, B, H, L, D) */
+    FUSION_JOINED,  /* (B, L, 3 D), (B, L, H, 3 D) */
+    FUSION_FLAT     /* (B, L, 3 H D), or as H 3 D */
+} attn__fusion;
+
 enum { ATTN__MAX_PARAMETERS = 48 };
 
 typedef struct attn__binding {
@@ -54,6 +68,8 @@ typedef struct attn__binding {
     attn__role role[ATTN__MAX_PARAMETERS];
     uint32_t takes; /* ASK_ bits that some parameter carries */
     attn__layout layout;
+    attn__fusion fusion;
+    int32_t fusion_axis; /* where the axis of three would be */
     attn_dtype dtype;
     bool merged;       /* 4-D in, (batch, len, heads dim) out */
     bool mask_adds;    /* masks are passed as 0 and -inf */
@@ -64,6 +80,7 @@ typedef struct attn__binding {
     bool q_flat;       /* q and o have no axis of length: one query */
     bool one_length;   /* one number for all of the batch */
     bool appends;      /* new rows of k and v are given beside the caches */
+    bool whole;        /* decode: no length is given, all keys are valid */
     bool by_position;  /* the last key's index instead of their number */
     int32_t o_at;      /* which of its results is o */
     int64_t calls, longest; /* see the question's number and longest */

@@ -183,7 +183,7 @@ static attn__question *compose(attn__interview *in, const char *title,
     if (in->n >= ATTN__MAX_QUESTIONS)
         return NULL;
     asked |= in->always;
-    if (in->decode)
+    if (in->decode && !in->binding->whole)
         asked |= ASK_LENGTHS;
     *q = (attn__question){
         .title = title,
@@ -259,7 +259,14 @@ attn__question *attn__same_for_all(attn__interview *in,
     *q = *question;
     q->k = repeated(in, q->k, n->len_k * n->dim_qk, attn__count_k(n));
     q->v = repeated(in, q->v, n->len_k * n->dim_v, attn__count_v(n));
-    if (q->mask && q->mask_shape[2] == n->len_q) {
+    if (q->mask && q->mask_shape[2] == 1) { /* of keys */
+        const int64_t count = q->mask_shape[0] * q->mask_shape[1] * n->len_k;
+
+        mask = attn__arena_take(in->arena, count, 1);
+        for (int64_t e = 0; mask && e < count; e++)
+            mask[e] = q->mask[e % n->len_k];
+        q->mask = mask;
+    } else if (q->mask && q->mask_shape[2] == n->len_q) {
         mask = attn__arena_take(in->arena, attn__count_pairs(n), 1);
         for (int64_t e = 0; mask && e < attn__count_pairs(n); e++)
             mask[e] = q->mask[e % pairs];

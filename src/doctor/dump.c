@@ -354,13 +354,15 @@ static bool find_layout(const attn__dump *d, bool backward,
                         attn__attempt *best)
 {
     static const attn__layout order[] = {LAYOUT_BHSD, LAYOUT_BSHD, LAYOUT_HSD,
-                                         LAYOUT_SHD, LAYOUT_SD};
+                                         LAYOUT_SHD,  LAYOUT_SD,   LAYOUT_BHDS,
+                                         LAYOUT_HDS,  LAYOUT_DS};
     const char *wanted = d->exam->options.layout;
     attn__attempt a;
 
     best->interview = NULL;
     for (size_t x = 0; x < sizeof order / sizeof order[0]; x++) {
-        if (wanted && attn__layout_of(wanted) != (int)order[x])
+        if (wanted ? attn__layout_of(wanted) != (int)order[x]
+                   : attn__layout_facts_of(order[x])->dim_first)
             continue;
         if (judge_in(d, order[x], backward, &a) &&
             (!best->interview || a.state > best->state))

@@ -80,10 +80,13 @@ bool attn__dump_sizes(const attn_input *t, attn__layout layout, int64_t n[4])
     n[1] = 1;
     if (f->heads && f->heads_first)
         n[1] = t->shape[at++];
+    if (f->dim_first)
+        n[3] = t->shape[at++];
     n[2] = t->shape[at++];
     if (f->heads && !f->heads_first)
         n[1] = t->shape[at++];
-    n[3] = t->shape[at];
+    if (!f->dim_first)
+        n[3] = t->shape[at];
     return true;
 }
 

@@ -73,6 +73,8 @@ double *attn__dump_named(const attn__dump *dump, const char *names,
 typedef struct attn__way {
     attn__layout layout;
     bool weights_out, q_flat, one_length;
+    attn__fusion fusion;
+    int32_t fusion_axis;
     bool varlen; /* packed sequences, where that is optional */
 } attn__way;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "doctor/drawing.h"
+#include "doctor/fused.h"
 #include "doctor/further.h"
 #include "doctor/hygiene.h"
 #include "doctor/stress.h"
@@ -145,6 +146,11 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
 
     attn__add_fact(r, "layout", "%s",
                    attn__layout_facts_of(a->binding.layout)->name);
+    if (a->binding.fusion != FUSION_NONE)
+        attn__add_fact(r, "qkv", "%s",
+                       attn__fused_words(&a->binding, &r->arena));
+    if (a->binding.q_flat)
+        attn__add_fact(r, "query", "one, without an axis of length");
     attn__add_fact(r, "scale", m->has_scale ? "%g" : "1/sqrt(head_dim)",
                    m->scale);
     if (takes & ASK_CAUSAL || m->always != ATTN_CAUSAL_NONE)

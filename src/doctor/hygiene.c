@@ -113,7 +113,10 @@ static bool accumulates(attn__attempt *a)
     attn__question *other, *q;
     int news = 0;
 
-    few.len_q = a->interview->layer || a->interview->equal ? 2 : 1;
+    few.len_q = a->interview->layer || a->interview->equal ||
+                        a->binding.fusion != FUSION_NONE
+                    ? 2
+                    : 1;
     other = attn__compose(a->interview, "two keys", few, 0);
     if (!other || !again(a, other, VIEW_PLAIN))
         return false;

@@ -32,7 +32,7 @@ static attn__sizes narrowed(const attn__interview *in, attn__sizes n)
         n.len_q = n.len_q < 9 ? 9 : n.len_q;
         n.len_k = n.len_k < 9 ? 9 : n.len_k;
     }
-    if (in->decode)
+    if (in->decode || in->binding->q_flat)
         n.len_q = 1;
     else if (in->layer)
         n.len_k = n.len_q;

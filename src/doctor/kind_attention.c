@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor/fused.h"
 #include "doctor/hygiene.h"
 #include "doctor/structure.h"
 
-enum { MOST_WAYS = 16 };
+enum { MOST_WAYS = 32 };
 
 static bool is_packed(attn__layout layout)
 {
@@ -250,8 +251,10 @@ static uint32_t possible_sizes(const attn__attempt *a)
 {
     const attn__binding *b = &a->binding;
 
-    if (a->interview->decode)
+    if (a->interview->decode || b->q_flat)
         return ASK_GROUPS | ASK_DIMS;
+    if (b->fusion != FUSION_NONE)
+        return has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0;
     if (!a->interview->layer)
         return ASK_GROUPS | ASK_CROSS | ASK_DIMS;
     return ASK_MODEL | (has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0) |
@@ -266,6 +269,8 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     a->binding.layout = way.layout;
     a->binding.weights_out = way.weights_out;
     a->binding.q_flat = way.q_flat;
+    a->binding.fusion = way.fusion;
+    a->binding.fusion_axis = way.fusion_axis;
     a->binding.one_length = way.one_length;
     a->binding.dtype = exam->options.dtype;
     a->binding.mask_adds = exam->expect.mask_adds;
@@ -313,7 +318,7 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
     learn_window(in);
     learn_mask(in);
     attn__ask_all(in);
-    if (!in->layer && !in->backward && !in->decode)
+    if (!in->layer && !in->backward && !in->decode && !way.q_flat)
         learn_band(a);
     attn__judge(exam, a, most);
     if (a->state != STATE_RIGHT && exam->expect.identify)
@@ -376,6 +381,33 @@ static bool contradicts(attn__exam *exam, const attn__attempt *a,
     return true;
 }
 
+static bool has_dim_first(const attn__attempt *a)
+{
+    return attn__layout_facts_of(a->binding.layout)->dim_first;
+}
+
+/* Does its documentation have the length last? */
+static bool speaks_of_length_last(const attn_subject *s)
+{
+    static const char *const said[] = {"d, l)", "d, n)",   "d, s)", "d, t)",
+                                       "c, l)", "c, t)",   "c, n)", "d, m)",
+                                       "dim, l", "dim, s", "channels first"};
+    bool says = false;
+
+    for (size_t x = 0; x < sizeof said / sizeof said[0]; x++)
+        says |= attn__speaks_of(s, said[x]);
+    return says;
+}
+
+/* The length last is unusual: to believe it takes lengths that differ, or the
+ * subject's word. */
+static bool is_doubtful(const attn__exam *exam, const attn__attempt *a)
+{
+    return has_dim_first(a) && a->binding.fusion == FUSION_NONE &&
+           !(a->interview->sizes & ASK_CROSS) &&
+           !speaks_of_length_last(exam->subject);
+}
+
 /* Does `a` do better than `b`? With as many faults, what came first stays.
  * More sizes that differ, or more axes, are a reason to believe that an answer
  * is what was meant: to beat it, `a` must have been asked as much. */
@@ -384,6 +416,8 @@ static bool beats(attn__exam *exam, const attn__attempt *a,
 {
     if (a->state == STATE_SILENT || b->state == STATE_SILENT)
         return a->state != STATE_SILENT;
+    if (is_doubtful(exam, a))
+        return false;
     if (a->interview->equal != b->interview->equal)
         return b->interview->equal &&
                !(b->hinted && rank_of(a) < rank_of(b));
@@ -402,7 +436,9 @@ static bool has_wanted_rank(const attn__exam *exam, const attn__way *way)
 {
     const attn__layout_facts *f = attn__layout_facts_of(way->layout);
     const attn_subject *s = exam->subject;
-    const int32_t rank = 2 + f->batch + (f->heads && !f->packed);
+    const int32_t rank = way->fusion != FUSION_NONE
+                             ? attn__fused_rank(way->layout, way->fusion)
+                             : 2 + f->batch + (f->heads && !f->packed);
 
     return s->n_parameters == 0 || s->parameters[0].rank == 0 ||
            s->parameters[0].rank == rank - way->q_flat;
@@ -419,10 +455,20 @@ static bool is_sensible(const attn__exam *exam, const attn__way *way)
         return false;
     if (wanted)
         return attn__layout_of(wanted) == (int)way->layout;
-    if (is_packing(&b))
-        return way->layout == LAYOUT_SHD; /* (total, heads, dim) */
-    return !is_packed(way->layout) || exam->kind == ATTN_KIND_MULTI_HEAD ||
+    if (is_packing(&b)) /* (total, heads, dim) */
+        return way->layout == LAYOUT_SHD && way->fusion != FUSION_FLAT;
+    if (!is_packed(way->layout) && way->fusion != FUSION_FLAT)
+        return true;
+    return exam->kind == ATTN_KIND_MULTI_HEAD || exam->expect.heads > 0 ||
            has_role(&b, ROLE_HEADS);
+}
+
+/* What answers with more keys than queries contracts the last axis of these;
+ * then it is not the length. */
+static bool has_dim_last(const attn__attempt *best)
+{
+    return best->state != STATE_SILENT && !best->interview->equal &&
+           best->interview->sizes & ASK_CROSS && !has_dim_first(best);
 }
 
 /* Wrong steps that another way may need and still be better. */
@@ -485,6 +531,10 @@ static bool find_way(attn__exam *exam, const attn__way *ways, int n,
             continue;
         if (ways[x].one_length && x > 0 && answered)
             continue; /* lengths by batch element are what it takes */
+        if (n_tried > 0 &&
+            attn__layout_facts_of(ways[x].layout)->dim_first &&
+            has_dim_last(best_of(exam, tried, n_tried)))
+            continue;
         if (!attn__attempt_way(exam, ways[x], most, a))
             return false;
         a->interview->binding = &a->binding;
@@ -503,7 +553,42 @@ static bool find_way(attn__exam *exam, const attn__way *ways, int n,
 static const attn__way ways[] = {
     {.layout = LAYOUT_BSE},  {.layout = LAYOUT_SE},  {.layout = LAYOUT_BHSD},
     {.layout = LAYOUT_BSHD}, {.layout = LAYOUT_HSD}, {.layout = LAYOUT_SHD},
-    {.layout = LAYOUT_BSD},  {.layout = LAYOUT_SD},
+    {.layout = LAYOUT_BSD},  {.layout = LAYOUT_SD},  {.layout = LAYOUT_BHDS},
+    {.layout = LAYOUT_HDS},  {.layout = LAYOUT_BDS}, {.layout = LAYOUT_DS},
+};
+static const attn__way one_query_ways[] = {
+    {.layout = LAYOUT_SD, .q_flat = true},
+    {.layout = LAYOUT_BSD, .q_flat = true},
+    {.layout = LAYOUT_HSD, .q_flat = true},
+    {.layout = LAYOUT_SHD, .q_flat = true},
+    {.layout = LAYOUT_BHSD, .q_flat = true},
+    {.layout = LAYOUT_BSHD, .q_flat = true},
+};
+static const attn__way fused_ways[] = {
+    {.layout = LAYOUT_BSHD, .fusion = FUSION_STACKED, .fusion_axis = 2},
+    {.layout = LAYOUT_BHSD, .fusion = FUSION_STACKED, .fusion_axis = 0},
+    {.layout = LAYOUT_BHSD, .fusion = FUSION_STACKED, .fusion_axis = 1},
+    {.layout = LAYOUT_BSHD, .fusion = FUSION_STACKED, .fusion_axis = 0},
+    {.layout = LAYOUT_BSHD, .fusion = FUSION_STACKED, .fusion_axis = 1},
+    {.layout = LAYOUT_BSHD, .fusion = FUSION_STACKED, .fusion_axis = 3},
+    {.layout = LAYOUT_BSHD, .fusion = FUSION_FLAT, .fusion_axis = 2},
+    {.layout = LAYOUT_BSHD, .fusion = FUSION_FLAT, .fusion_axis = 3},
+    {.layout = LAYOUT_BHDS, .fusion = FUSION_FLAT, .fusion_axis = 1},
+    {.layout = LAYOUT_BHDS, .fusion = FUSION_FLAT, .fusion_axis = 2},
+    {.layout = LAYOUT_BSHD, .fusion = FUSION_JOINED, .fusion_axis = 3},
+    {.layout = LAYOUT_BHSD, .fusion = FUSION_JOINED, .fusion_axis = 3},
+    {.layout = LAYOUT_SHD, .fusion = FUSION_STACKED, .fusion_axis = 1},
+    {.layout = LAYOUT_HSD, .fusion = FUSION_STACKED, .fusion_axis = 0},
+    {.layout = LAYOUT_SHD, .fusion = FUSION_STACKED, .fusion_axis = 0},
+    {.layout = LAYOUT_SHD, .fusion = FUSION_FLAT, .fusion_axis = 1},
+    {.layout = LAYOUT_SHD, .fusion = FUSION_FLAT, .fusion_axis = 2},
+    {.layout = LAYOUT_BSD, .fusion = FUSION_JOINED, .fusion_axis = 2},
+    {.layout = LAYOUT_BSD, .fusion = FUSION_STACKED, .fusion_axis = 0},
+    {.layout = LAYOUT_BSD, .fusion = FUSION_STACKED, .fusion_axis = 2},
+    {.layout = LAYOUT_BSD, .fusion = FUSION_STACKED, .fusion_axis = 1},
+    {.layout = LAYOUT_SD, .fusion = FUSION_JOINED, .fusion_axis = 1},
+    {.layout = LAYOUT_SD, .fusion = FUSION_STACKED, .fusion_axis = 0},
+    {.layout = LAYOUT_SD, .fusion = FUSION_STACKED, .fusion_axis = 1},
 };
 static const attn__way layer_ways[] = {
     {.layout = LAYOUT_BSE},
@@ -529,6 +614,8 @@ static const attn__way decode_ways[] = {
 };
 enum {
     N_WAYS = sizeof ways / sizeof ways[0],
+    N_ONE_QUERY_WAYS = sizeof one_query_ways / sizeof one_query_ways[0],
+    N_FUSED_WAYS = sizeof fused_ways / sizeof fused_ways[0],
     N_LAYER_WAYS = sizeof layer_ways / sizeof layer_ways[0],
     N_DECODE_WAYS = sizeof decode_ways / sizeof decode_ways[0]
 };
@@ -551,17 +638,67 @@ static void examine_packed(attn__exam *exam, const attn__attempt *best)
     attn__report_packed(exam, &packed);
 }
 
+/* Does it say that q is one vector? In words, or as mathematics does: q small
+ * and K, V large. */
+static bool speaks_of_one_query(const attn_subject *s)
+{
+    static const char *const said[] = {"(d,)",        "(dk,)",
+                                       "(d_k,)",      "query vector",
+                                       "one query v", "single query"};
+    bool says = s->n_parameters >= 3 &&
+                strcmp(s->parameters[0].name, "q") == 0 &&
+                strcmp(s->parameters[1].name, "K") == 0 &&
+                strcmp(s->parameters[2].name, "V") == 0;
+
+    for (size_t x = 0; x < sizeof said / sizeof said[0]; x++)
+        says |= attn__speaks_of(s, said[x]);
+    return says;
+}
+
+/* q, k, v in arrays of their own. One query as a vector comes first where the
+ * subject speaks of it, and last where nothing else is answered: much that
+ * takes a matrix takes a vector too. */
+static bool find_separate(attn__exam *exam, attn__attempt *best)
+{
+    attn__attempt one = {0};
+    const uint32_t rows = ASK_CAUSAL | ASK_WINDOW | ASK_OFFSET;
+    attn__binding b;
+    bool found;
+
+    attn__bind(&b, exam->subject, exam->kind);
+    if (exam->kind == ATTN_KIND_BACKWARD || b.takes & rows || is_packing(&b))
+        return find_way(exam, ways, N_WAYS, best);
+    if (speaks_of_one_query(exam->subject) &&
+        find_way(exam, one_query_ways, N_ONE_QUERY_WAYS, best) &&
+        best->state == STATE_RIGHT)
+        return true;
+    found = find_way(exam, ways, N_WAYS, best);
+    if (found && (best->interview->lost ||
+                  (best->state != STATE_SILENT && !best->interview->equal)))
+        return true;
+    if (!find_way(exam, one_query_ways, N_ONE_QUERY_WAYS, &one) ||
+        (found && !beats(exam, &one, best)))
+        return found;
+    *best = one;
+    return true;
+}
+
 void attn__examine_attention(attn__exam *exam)
 {
     attn__attempt best;
+    attn__binding b;
     bool ok;
 
+    best.interview = NULL;
+    attn__bind(&b, exam->subject, exam->kind);
     if (exam->kind == ATTN_KIND_MULTI_HEAD)
         ok = find_way(exam, layer_ways, N_LAYER_WAYS, &best);
     else if (exam->kind == ATTN_KIND_DECODE)
         ok = find_way(exam, decode_ways, N_DECODE_WAYS, &best);
+    else if (has_role(&b, ROLE_QKV))
+        ok = find_way(exam, fused_ways, N_FUSED_WAYS, &best);
     else
-        ok = find_way(exam, ways, N_WAYS, &best);
+        ok = find_separate(exam, &best);
     if (!ok || !best.interview)
         return;
     best.interview->binding = &best.binding;

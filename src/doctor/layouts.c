@@ -8,14 +8,18 @@
 #include "doctor/binding.h"
 
 static const attn__layout_facts facts[LAYOUT_N] = {
-    [LAYOUT_BHSD] = {"bhsd", true, true, true, false},
-    [LAYOUT_HSD] = {"hsd", false, true, true, false},
-    [LAYOUT_SD] = {"sd", false, false, true, false},
-    [LAYOUT_BSHD] = {"bshd", true, true, false, false},
-    [LAYOUT_SHD] = {"shd", false, true, false, false},
-    [LAYOUT_BSD] = {"bsd", true, false, true, false},
-    [LAYOUT_BSE] = {"bse", true, true, false, true},
-    [LAYOUT_SE] = {"se", false, true, false, true},
+    [LAYOUT_BHSD] = {"bhsd", true, true, true, false, false},
+    [LAYOUT_HSD] = {"hsd", false, true, true, false, false},
+    [LAYOUT_SD] = {"sd", false, false, true, false, false},
+    [LAYOUT_BSHD] = {"bshd", true, true, false, false, false},
+    [LAYOUT_SHD] = {"shd", false, true, false, false, false},
+    [LAYOUT_BSD] = {"bsd", true, false, true, false, false},
+    [LAYOUT_BSE] = {"bse", true, true, false, true, false},
+    [LAYOUT_SE] = {"se", false, true, false, true, false},
+    [LAYOUT_BHDS] = {"bhds", true, true, true, false, true},
+    [LAYOUT_HDS] = {"hds", false, true, true, false, true},
+    [LAYOUT_BDS] = {"bds", true, false, true, false, true},
+    [LAYOUT_DS] = {"ds", false, false, true, false, true},
 };
 
 const attn__layout_facts *attn__layout_facts_of(attn__layout layout)
@@ -54,10 +58,13 @@ int32_t attn__layout_shape(attn__layout layout, const int64_t n[4],
         shape[rank++] = n[0];
     if (f->heads && f->heads_first)
         shape[rank++] = n[1];
+    if (f->dim_first)
+        shape[rank++] = n[3];
     shape[rank++] = n[2];
     if (f->heads && !f->heads_first && !f->packed)
         shape[rank++] = n[1];
-    shape[rank++] = f->packed ? n[1] * n[3] : n[3];
+    if (!f->dim_first)
+        shape[rank++] = f->packed ? n[1] * n[3] : n[3];
     return rank;
 }
 
@@ -66,6 +73,8 @@ int64_t attn__layout_at(attn__layout layout, const int64_t n[4], int64_t x)
     const int64_t c = x % n[3], i = x / n[3] % n[2];
     const int64_t h = x / n[3] / n[2] % n[1], b = x / n[3] / n[2] / n[1];
 
+    if (facts[layout].dim_first)
+        return ((b * n[1] + h) * n[3] + c) * n[2] + i;
     if (facts[layout].heads_first)
         return x;
     return ((b * n[2] + i) * n[1] + h) * n[3] + c;

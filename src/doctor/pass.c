@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/half.h"
+#include "doctor/fused.h"
 
 /* -------------------------------------------------------------- tensors */
 
@@ -69,12 +70,19 @@ static attn_input tensor(const attn__call *c, attn_dtype dtype,
     const int64_t n = product(shape, rank);
     void *data =
         attn__arena_take(c->arena, 2 * n + 1, attn_dtype_size(dtype));
-    attn_input t = attn_in_dense(data, dtype, rank, shape);
+    const bool leading = rank > 4;
+    attn_input t = attn_in_dense(data, dtype, rank - leading, shape + leading);
 
     for (int64_t e = 0; data && e < n; e++)
         store(data, dtype, place(c->view, rank, shape, e), x[e]);
     set_strides(&t, c->view);
     return t;
+}
+
+attn_input attn__tensor(const attn__call *c, const double *x, int32_t rank,
+                        const int64_t *shape)
+{
+    return tensor(c, c->binding->dtype, x, rank, shape);
 }
 
 /* The first axis, or the first two, repeat one element: see
@@ -322,6 +330,12 @@ static attn_input query_like(const attn__call *c, const double *x, int64_t dim)
     return t;
 }
 
+/* The last valid row of a batch element. */
+static int64_t last_row(const attn__question *q, int64_t b)
+{
+    return (q->lengths ? q->lengths[b] : q->n.len_k) - 1;
+}
+
 /* The row of k or v that is new: the last valid one of each batch element. */
 static attn_input newest(const attn__call *c, const double *x, int64_t dim)
 {
@@ -332,7 +346,7 @@ static attn_input newest(const attn__call *c, const double *x, int64_t dim)
     attn__call of = *c;
 
     for (int64_t r = 0; y && r < rows; r++) {
-        const int64_t last = c->question->lengths[r / n->heads_kv] - 1;
+        const int64_t last = last_row(c->question, r / n->heads_kv);
 
         memcpy(y + r * dim, x + (r * n->len_k + last) * dim,
                (size_t)dim * sizeof *y);
@@ -342,19 +356,36 @@ static attn_input newest(const attn__call *c, const double *x, int64_t dim)
     return y ? query_like(&of, y, dim) : (attn_input){0};
 }
 
-/* The cache before the new row is in it. */
+/* The rows of k or v before the last one. */
+static attn_input past(const attn__call *c, const double *x, int64_t dim)
+{
+    const attn__sizes *n = &c->question->n;
+    const int64_t rows = n->batch * n->heads_kv, size = (n->len_k - 1) * dim;
+    double *y = attn__arena_doubles(c->arena, rows * size + 1);
+
+    for (int64_t r = 0; y && r < rows; r++)
+        memcpy(y + r * size, x + r * n->len_k * dim,
+               (size_t)size * sizeof *y);
+    return y ? activation(c, y, n->heads_kv, n->len_k - 1, dim)
+             : (attn_input){0};
+}
+
+/* The cache before the new row is in it: without room for it, or with. */
 static attn_input cache_before(const attn__call *c, const double *x,
                                int64_t dim)
 {
     const attn__sizes *n = &c->question->n;
     const int64_t rows = n->batch * n->heads_kv, size = n->len_k * dim;
-    double *y = attn__arena_doubles(c->arena, rows * size + 1);
+    double *y;
 
+    if (c->binding->whole)
+        return past(c, x, dim);
+    y = attn__arena_doubles(c->arena, rows * size + 1);
     if (!y)
         return (attn_input){0};
     memcpy(y, x, (size_t)(rows * size) * sizeof *y);
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t last = c->question->lengths[r / n->heads_kv] - 1;
+        const int64_t last = last_row(c->question, r / n->heads_kv);
 
         for (int64_t e = 0; e < dim; e++)
             y[r * size + last * dim + e] = 3.25;
@@ -384,7 +415,9 @@ static bool input_value(const attn__call *c, attn__role role, attn_value *v)
     const attn__question *q = c->question;
     const attn__sizes *n = &q->n;
 
-    if (role == ROLE_Q)
+    if (role == ROLE_QKV)
+        *v = attn__fused_value(c);
+    else if (role == ROLE_Q)
         *v = of_tensor(query_like(c, q->q, n->dim_qk));
     else if (role == ROLE_K && c->binding->appends)
         *v = of_tensor(newest(c, q->k, n->dim_qk));

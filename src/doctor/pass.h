@@ -15,6 +15,10 @@ typedef struct attn__call {
     int32_t n;
 } attn__call;
 
+/* n numbers of `x` in the subject's type and the call's view: up to four axes,
+ * or five, of which the first is only counted (attn_value says where). */
+attn_input attn__tensor(const attn__call *call, const double *x, int32_t rank,
+                        const int64_t *shape);
 /* Fill the values for every parameter that has one. What memory was short for
  * shows in the arena. */
 void attn__pass(attn__call *call);

@@ -105,8 +105,9 @@ static const char *name_of(const attn__attempt *a, const attn__reading *r,
                            attn__pattern pattern, const char *evidence)
 {
     switch (pattern) {
-    case PATTERN_DROPOUT:
-        return "dropout-not-off";
+    case PATTERN_DROPOUT: /* or a step that does not see its newest keys */
+        return a->interview->decode && lacks_tail(r) ? "kv-length"
+                                                     : "dropout-not-off";
     case PATTERN_COLUMNS:
     case PATTERN_HEADS:
         return "softmax-wrong-axis";

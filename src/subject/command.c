@@ -49,6 +49,8 @@ static void copy_elements(const attn_input *t, attn_array *array)
             from += rest % t->shape[a] * t->stride[a];
             rest /= t->shape[a];
         }
+        if (t->rank > 0)
+            from += rest * t->shape[0] * t->stride[0]; /* of a fifth axis */
         memcpy((char *)array->data + (size_t)e * size,
                (const char *)t->data + (size_t)from * size, size);
     }
@@ -61,8 +63,12 @@ static attn_status write_value(const command *c, const attn_value *v,
     const int64_t two = 2;
 
     if (v->kind == ATTN_VALUE_TENSOR) {
+        int64_t shape[5] = {v->integer[0]};
+        const int32_t fifth = v->integer[0] > 0;
+
+        memcpy(shape + fifth, v->tensor.shape, sizeof v->tensor.shape);
         ATTN__TRY(attn_array_init(array, name, v->tensor.dtype,
-                                  v->tensor.rank, v->tensor.shape, diag));
+                                  v->tensor.rank + fifth, shape, diag));
         copy_elements(&v->tensor, array);
         return ATTN_OK;
     }

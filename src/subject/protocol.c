@@ -95,28 +95,35 @@ bool attn__encode_failure(attn__message *m, const char *why)
 
 /* Elements from the tensor's first to its last, whatever its strides; the
  * doctor's views have none that are negative. */
-static uint64_t extent(const attn_input *t)
+static uint64_t extent(int32_t rank, const int64_t *shape,
+                       const int64_t *stride)
 {
     int64_t last = 0;
 
-    for (int32_t a = 0; a < t->rank; a++) {
-        if (t->shape[a] == 0)
+    for (int32_t a = 0; a < rank; a++) {
+        if (shape[a] == 0)
             return 0;
-        last += (t->shape[a] - 1) * t->stride[a];
+        last += (shape[a] - 1) * stride[a];
     }
     return (uint64_t)last + 1;
 }
 
-static bool encode_tensor(attn__message *m, const attn_input *t)
+/* `fifth` > 0: the length of one more axis, before the others. */
+static bool encode_tensor(attn__message *m, const attn_input *t,
+                          int64_t fifth)
 {
+    const int32_t more = fifth > 0, rank = t->rank + more;
     const unsigned char head[2] = {(unsigned char)t->dtype,
-                                   (unsigned char)t->rank};
-    const uint64_t count = extent(t);
-    const size_t rank = (size_t)t->rank;
+                                   (unsigned char)rank};
+    int64_t shape[5] = {fifth}, stride[5] = {t->shape[0] * t->stride[0]};
+    uint64_t count;
 
+    memcpy(shape + more, t->shape, sizeof t->shape);
+    memcpy(stride + more, t->stride, sizeof t->stride);
+    count = extent(rank, shape, stride);
     return attn__append(m, head, 2) &&
-           attn__append(m, t->shape, rank * sizeof t->shape[0]) &&
-           attn__append(m, t->stride, rank * sizeof t->stride[0]) &&
+           attn__append(m, shape, (size_t)rank * sizeof shape[0]) &&
+           attn__append(m, stride, (size_t)rank * sizeof stride[0]) &&
            attn__append(m, &count, sizeof count) &&
            attn__append(m, t->data, count * attn_dtype_size(t->dtype));
 }
@@ -131,7 +138,7 @@ static bool encode_value(attn__message *m, const attn_value *v)
         return false;
     switch (v->kind) {
     case ATTN_VALUE_TENSOR:
-        return encode_tensor(m, &v->tensor);
+        return encode_tensor(m, &v->tensor, v->integer[0]);
     case ATTN_VALUE_REAL:
         return attn__append(m, &v->real, sizeof v->real);
     case ATTN_VALUE_INTEGER:

@@ -8,8 +8,8 @@
  *     'E' text: it could not be loaded
  *   to the child
  *     u32 n, n x (i32 parameter, u8 kind, value)
- *       tensor  u8 dtype, u8 rank, i64 shape[rank], i64 stride[rank],
- *               u64 count, count elements
+ *       tensor  u8 dtype, u8 rank (at most 5; 4 to a library), i64
+ *               shape[rank], i64 stride[rank], u64 count, count elements
  *       real f64 · integer i64 · boolean u8 · pair i64 i64 · text · none
  *   from the child, once for each of these
  *     'A' f64 seconds, u32 mutated, u32 n, n x (u8 dtype, u8 rank,
