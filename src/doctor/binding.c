@@ -89,8 +89,9 @@ static void bind_by_position(attn__binding *b)
 {
     int next = 0;
 
-    if (attn__parameter_of(b, ROLE_QKV) >= 0)
-        return; /* that is all it needs */
+    if (attn__parameter_of(b, ROLE_QKV) >= 0 ||
+        attn__parameter_of(b, ROLE_KV) >= 0)
+        return; /* what has such a name has one for q too */
     for (int x = 0; x < 6 && needed[b->kind][x] != ROLE_UNKNOWN; x++) {
         const attn__role role = needed[b->kind][x];
 
@@ -157,6 +158,18 @@ static void bind_caches(attn__binding *b)
                attn__parameter_of(b, ROLE_LENGTHS) < 0;
 }
 
+/* "kt", "k_T", "key_transposed"? */
+static bool is_turned(const attn__binding *b)
+{
+    const int x = attn__parameter_of(b, ROLE_K);
+    char word[64];
+
+    if (x < 0)
+        return false;
+    attn__normalise(b->subject->parameters[x].name, word, sizeof word);
+    return strstr(" kt keyt ktransposed keystransposed keytransposed ", word);
+}
+
 void attn__bind(attn__binding *b, const attn_subject *subject, attn_kind kind)
 {
     *b = (attn__binding){
@@ -166,6 +179,7 @@ void attn__bind(attn__binding *b, const attn_subject *subject, attn_kind kind)
     adjust(b);
     bind_caches(b);
     bind_by_position(b);
+    b->k_turned = is_turned(b);
     for (size_t x = 0; x < sizeof carried / sizeof carried[0]; x++) {
         if (attn__parameter_of(b, carried[x].role) >= 0)
             b->takes |= carried[x].bit;

@@ -50,8 +50,8 @@ int64_t attn__layout_at(attn__layout layout, const int64_t n[4], int64_t x);
 /* Can the question be put in this layout: no batch where there is no axis? */
 bool attn__layout_holds(attn__layout layout, const attn__sizes *n);
 
-/* How q, k and v are in one array, where they are: beside an axis of the
- * layout there is one of three, by itself, or in one with the axis that
+/* How q, k and v, or k and v, are in one array, where they are: beside an axis of the
+ * layout there is one of three (or two), by itself, or in one with the axis that
  * follows, or in one with heads and dim. */
 typedef enum attn__fusion {
     FUSION_NONE,
@@ -80,6 +80,7 @@ typedef struct attn__binding {
     bool q_flat;       /* q and o have no axis of length: one query */
     bool one_length;   /* one number for all of the batch */
     bool appends;      /* new rows of k and v are given beside the caches */
+    bool k_turned;     /* k is given transposed, dim before length */
     bool whole;        /* decode: no length is given, all keys are valid */
     bool by_position;  /* the last key's index instead of their number */
     int32_t o_at;      /* which of its results is o */

@@ -147,7 +147,7 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
     attn__add_fact(r, "layout", "%s",
                    attn__layout_facts_of(a->binding.layout)->name);
     if (a->binding.fusion != FUSION_NONE)
-        attn__add_fact(r, "qkv", "%s",
+        attn__add_fact(r, "one array", "%s",
                        attn__fused_words(&a->binding, &r->arena));
     if (a->binding.q_flat)
         attn__add_fact(r, "query", "one, without an axis of length");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * q, k and v in one array: beside an axis of the layout stands one of three,
- * by itself or in one with others. Whatever of these, the memory is the same:
- * for every index of the axes before it a piece of q, one of k, one of v. */
+ * q, k and v, or k and v, in one array: beside an axis of the layout stands
+ * one of three or two, by itself or in one with others. Whatever of these, the
+ * memory is the same: for every index of the axes before it a piece of q, one
+ * of k, one of v. */
 #include "doctor/fused.h"
 
 #include <ctype.h>
@@ -14,6 +15,12 @@ typedef struct part {
     int64_t shape[4]; /* in the layout */
     int64_t piece;    /* elements that stand together */
 } part;
+
+/* Without q? Then the second of the parts is the first. */
+static int first_part(const attn__binding *b)
+{
+    return attn__parameter_of(b, ROLE_QKV) < 0;
+}
 
 static void describe_parts(const attn__question *q, const attn__binding *b,
                            part parts[3])
@@ -45,11 +52,12 @@ static bool fits(const attn__question *q, const attn__binding *b)
     const bool before = b->fusion == FUSION_FLAT &&
                         b->fusion_axis == f->batch + !f->heads_first;
 
-    return n->len_q == n->len_k && n->dim_qk == n->dim_v &&
-           (n->heads_q == n->heads_kv || before);
+    return n->dim_qk == n->dim_v &&
+           (first_part(b) == 1 ||
+            (n->len_q == n->len_k && (n->heads_q == n->heads_kv || before)));
 }
 
-/* The shape of all three; returns the rank. */
+/* The shape of the whole; returns the rank. */
 static int32_t whole_shape(const attn__binding *b, const part parts[3],
                            int64_t shape[5])
 {
@@ -58,30 +66,33 @@ static int32_t whole_shape(const attn__binding *b, const part parts[3],
     const bool flat = b->fusion == FUSION_FLAT;
     const int32_t at = flat ? f->batch + !f->heads_first : b->fusion_axis;
     const int32_t next = flat ? at + 2 : at + (b->fusion == FUSION_JOINED);
+    const int first = first_part(b);
     int32_t n = 0;
 
     for (int32_t a = 0; a < at; a++)
-        shape[n++] = parts[0].shape[a];
-    shape[n] = b->fusion == FUSION_STACKED ? 3 : 0;
-    for (int p = 0; p < 3 && b->fusion != FUSION_STACKED; p++)
+        shape[n++] = parts[2].shape[a];
+    shape[n] = b->fusion == FUSION_STACKED ? 3 - first : 0;
+    for (int p = first; p < 3 && b->fusion != FUSION_STACKED; p++)
         shape[n] += parts[p].shape[at] * (flat ? parts[p].shape[at + 1] : 1);
     n++;
     for (int32_t a = next; a < rank; a++)
-        shape[n++] = parts[0].shape[a];
+        shape[n++] = parts[2].shape[a];
     return n;
 }
 
-/* The three in the memory of the layout, piece by piece. */
+/* The parts in the memory of the layout, piece by piece. */
 static double *whole(const attn__call *c, const part parts[3])
 {
     const attn__question *q = c->question;
     const int64_t all =
         attn__count_q(&q->n) + attn__count_k(&q->n) + attn__count_v(&q->n);
-    const int64_t width = parts[0].piece + parts[1].piece + parts[2].piece;
+    const int first = first_part(c->binding);
     double *y = attn__arena_doubles(c->arena, all + 1);
-    int64_t before = 0;
+    int64_t before = 0, width = 0;
 
-    for (int p = 0; y && p < 3; p++) {
+    for (int p = first; p < 3; p++)
+        width += parts[p].piece;
+    for (int p = first; y && p < 3; p++) {
         const int64_t *n = parts[p].n, piece = parts[p].piece;
 
         for (int64_t e = 0; e < n[0] * n[1] * n[2] * n[3]; e++) {
@@ -130,9 +141,9 @@ int32_t attn__fused_rank(attn__layout layout, attn__fusion fusion)
 static bool is_one_axis(attn__fusion fusion, char left, char right)
 {
     if (fusion == FUSION_JOINED)
-        return left == '3';
-    return fusion == FUSION_FLAT && strchr("3HD", left) &&
-           strchr("3HD", right);
+        return left == '3' || left == '2';
+    return fusion == FUSION_FLAT && strchr("23HD", left) &&
+           strchr("23HD", right);
 }
 
 const char *attn__fused_words(const attn__binding *b, attn__arena *arena)
@@ -144,7 +155,7 @@ const char *attn__fused_words(const attn__binding *b, attn__arena *arena)
 
     for (int32_t a = 0; name[a] || a == b->fusion_axis; a++) {
         if (a == b->fusion_axis)
-            letters[n++] = '3';
+            letters[n++] = first_part(b) == 1 ? '2' : '3';
         if (!name[a])
             break;
         letters[n++] = name[a] == 's' ? 'L' : (char)toupper(name[a]);

@@ -253,6 +253,8 @@ static uint32_t possible_sizes(const attn__attempt *a)
 
     if (a->interview->decode || b->q_flat)
         return ASK_GROUPS | ASK_DIMS;
+    if (b->fusion != FUSION_NONE && has_role(b, ROLE_KV))
+        return ASK_GROUPS | ASK_CROSS;
     if (b->fusion != FUSION_NONE)
         return has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0;
     if (!a->interview->layer)
@@ -656,8 +658,8 @@ static bool speaks_of_one_query(const attn_subject *s)
 }
 
 /* q, k, v in arrays of their own. One query as a vector comes first where the
- * subject speaks of it, and last where nothing else is answered: much that
- * takes a matrix takes a vector too. */
+ * subject speaks of it, and last where nothing else is answered, and then not
+ * for equal sizes alone: much that takes a matrix takes a vector too. */
 static bool find_separate(attn__exam *exam, attn__attempt *best)
 {
     attn__attempt one = {0};
@@ -677,7 +679,7 @@ static bool find_separate(attn__exam *exam, attn__attempt *best)
                   (best->state != STATE_SILENT && !best->interview->equal)))
         return true;
     if (!find_way(exam, one_query_ways, N_ONE_QUERY_WAYS, &one) ||
-        (found && !beats(exam, &one, best)))
+        (found && (one.interview->equal || !beats(exam, &one, best))))
         return found;
     *best = one;
     return true;
@@ -695,7 +697,7 @@ void attn__examine_attention(attn__exam *exam)
         ok = find_way(exam, layer_ways, N_LAYER_WAYS, &best);
     else if (exam->kind == ATTN_KIND_DECODE)
         ok = find_way(exam, decode_ways, N_DECODE_WAYS, &best);
-    else if (has_role(&b, ROLE_QKV))
+    else if (has_role(&b, ROLE_QKV) || has_role(&b, ROLE_KV))
         ok = find_way(exam, fused_ways, N_FUSED_WAYS, &best);
     else
         ok = find_separate(exam, &best);

@@ -99,11 +99,11 @@ static attn_input broadcast(const attn__call *c, attn_input t)
     return t;
 }
 
-/* (batch, heads, len, dim) in the subject's layout. */
-static attn_input activation(const attn__call *c, const double *x,
-                             int64_t heads, int64_t len, int64_t dim)
+/* (batch, heads, len, dim) in a layout. */
+static attn_input arranged(const attn__call *c, attn__layout layout,
+                           const double *x, int64_t heads, int64_t len,
+                           int64_t dim)
 {
-    const attn__layout layout = c->binding->layout;
     const int64_t n[4] = {c->question->n.batch, heads, len, dim};
     const int64_t count = product(n, 4);
     double *y = attn__arena_doubles(c->arena, count + 1);
@@ -113,6 +113,38 @@ static attn_input activation(const attn__call *c, const double *x,
     for (int64_t e = 0; y && e < count; e++)
         y[attn__layout_at(layout, n, e)] = x[e];
     return y ? tensor(c, c->binding->dtype, y, rank, shape) : (attn_input){0};
+}
+
+static attn_input activation(const attn__call *c, const double *x,
+                             int64_t heads, int64_t len, int64_t dim)
+{
+    return arranged(c, c->binding->layout, x, heads, len, dim);
+}
+
+/* The layout of k, where it is given transposed. */
+static attn__layout turned(attn__layout layout)
+{
+    switch (layout) {
+    case LAYOUT_BHSD:
+        return LAYOUT_BHDS;
+    case LAYOUT_HSD:
+        return LAYOUT_HDS;
+    case LAYOUT_BSD:
+        return LAYOUT_BDS;
+    case LAYOUT_SD:
+        return LAYOUT_DS;
+    default:
+        return layout;
+    }
+}
+
+static attn_input key_tensor(const attn__call *c)
+{
+    const attn__binding *b = c->binding;
+    const attn__sizes *n = &c->question->n;
+
+    return arranged(c, b->k_turned ? turned(b->layout) : b->layout,
+                    c->question->k, n->heads_kv, n->len_k, n->dim_qk);
 }
 
 /* ----------------------------------------------------------------- masks */
@@ -317,7 +349,11 @@ static attn_input query_like(const attn__call *c, const double *x, int64_t dim)
 {
     const attn__sizes *n = &c->question->n;
     const attn__layout_facts *f = attn__layout_facts_of(c->binding->layout);
-    attn_input t = activation(c, x, n->heads_q, n->len_q, dim);
+    const attn__layout layout = c->binding->fusion != FUSION_FLAT
+                                    ? c->binding->layout
+                                : f->batch ? LAYOUT_BSE
+                                           : LAYOUT_SE;
+    attn_input t = arranged(c, layout, x, n->heads_q, n->len_q, dim);
     const int32_t axis = f->batch + (f->heads && f->heads_first);
 
     if (!c->binding->q_flat || n->len_q != 1)
@@ -415,7 +451,7 @@ static bool input_value(const attn__call *c, attn__role role, attn_value *v)
     const attn__question *q = c->question;
     const attn__sizes *n = &q->n;
 
-    if (role == ROLE_QKV)
+    if (role == ROLE_QKV || role == ROLE_KV)
         *v = attn__fused_value(c);
     else if (role == ROLE_Q)
         *v = of_tensor(query_like(c, q->q, n->dim_qk));
@@ -428,8 +464,7 @@ static bool input_value(const attn__call *c, attn__role role, attn_value *v)
     else if (role == ROLE_V_CACHE)
         *v = of_tensor(cache_before(c, q->v, n->dim_v));
     else if (role == ROLE_K)
-        *v = of_tensor(broadcast(
-            c, activation(c, q->k, n->heads_kv, n->len_k, n->dim_qk)));
+        *v = of_tensor(broadcast(c, key_tensor(c)));
     else if (role == ROLE_V)
         *v = of_tensor(broadcast(
             c, activation(c, q->v, n->heads_kv, n->len_k, n->dim_v)));
