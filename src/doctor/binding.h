@@ -50,9 +50,9 @@ int64_t attn__layout_at(attn__layout layout, const int64_t n[4], int64_t x);
 /* Can the question be put in this layout: no batch where there is no axis? */
 bool attn__layout_holds(attn__layout layout, const attn__sizes *n);
 
-/* How q, k and v, or k and v, are in one array, where they are: beside an axis of the
- * layout there is one of three (or two), by itself, or in one with the axis that
- * follows, or in one with heads and dim. */
+/* How q, k and v, or k and v, are in one array, where they are: beside an
+ * axis of the layout there is one of three (or two), by itself, or in one with
+ * the axis that follows, or in one with heads and dim. */
 typedef enum attn__fusion {
     FUSION_NONE,
     FUSION_STACKED, /* (B, L, 3, H, D), (3, B, H, L, D) */

@@ -242,6 +242,53 @@ def packed_late(qkv, causal=True):
     return (softmax(s) @ v).transpose(0, 2, 1, 3)
 
 
+def packed_kv(q, kv):
+    """q: (B, L, H, D), kv: (B, S, 2, H, D)"""
+    s = np.einsum("blhd,bshd->bhls", q, kv[:, :, 0]) / math.sqrt(q.shape[-1])
+    return np.einsum("bhls,bshd->blhd", softmax(s), kv[:, :, 1])
+
+
+def packed_kv_stack(q, kv):
+    k, v = kv
+    out = np.empty_like(q)
+    for b, h in np.ndindex(*q.shape[:2]):
+        out[b, h] = heads_last(q[b, h], k[b, h], v[b, h])
+    return out
+
+
+def packed_kv_flat(q, kv, num_heads):
+    k, v = np.split(kv, 2, axis=-1)
+    q, k, v = (t.reshape(len(t), t.shape[1], num_heads, -1).swapaxes(1, 2)
+               for t in (q, k, v))
+    o = heads_last(q, k, v).swapaxes(1, 2)
+    return o.reshape(*o.shape[:2], -1)
+
+
+def packed_kv_exchanged(q, kv):
+    v, k = kv
+    return heads_last(q, k, v)
+
+
+# ----------------------------------------------------- k given transposed
+
+def turned_keys(q, k_t, v):
+    return softmax(q @ k_t / math.sqrt(q.shape[-1])) @ v
+
+
+def turned_keys_loops(query, key_transposed, value):
+    o = np.zeros(query.shape[:-1] + value.shape[-1:])
+    for i in np.ndindex(*query.shape[:-1]):
+        b = i[:-1]
+        s = sum(query[i][c] * key_transposed[b][c]
+                for c in range(query.shape[-1]))
+        o[i] = softmax(s / query.shape[-1] ** 0.5) @ value[b]
+    return o
+
+
+def turned_keys_unscaled(q, k_t, v):
+    return softmax(q @ k_t) @ v
+
+
 # ---------------------------------------------------- caches without length
 
 def step_whole(q, k_cache, v_cache):
@@ -320,6 +367,11 @@ ZOO = [
     ("packed_unscaled", "scale-missing"),
     ("packed_twice", "softmax-twice"),
     ("packed_late", "causal-diagonal-shift"),
+    ("packed_kv", "correct"), ("packed_kv_stack", "correct"),
+    ("packed_kv_flat", "correct"),
+    ("packed_kv_exchanged", "qk-exchanged|v-is-k|unexplained"),
+    ("turned_keys", "correct"), ("turned_keys_loops", "correct"),
+    ("turned_keys_unscaled", "scale-missing"),
     ("step_whole", "correct"), ("step_whole_loops", "correct"),
     ("step_appending", "correct"), ("step_with_past", "correct"),
     ("step_forgets_new", "kv-length"),
