@@ -263,7 +263,7 @@ typedef struct attn_workspace {
 /* Validate `desc` and choose kernels. No allocation; cheap enough to call
  * before every run.
  *
- *   plan   caller's storage; undefined on failure
+ *   plan   caller's storage; on failure it is as it was
  *   diag   may be NULL; on failure names the offending field
  *
  * Returns OK, E_ARG, E_SHAPE, E_DTYPE, E_UNSUPPORTED, E_OVERFLOW or

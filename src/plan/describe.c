@@ -41,7 +41,7 @@ static const char *reason(const attn__plan *plan, const attn__kernel_row *row)
         plan->desc.isa_limit < cpu->isa)
         return "best below isa_limit";
     return row->isa == cpu->isa ? "the level of this CPU"
-                                : "best that this build has for this CPU";
+                                : "the best here that fits this problem";
 }
 
 /* One line a choice, in the order in which they are made. The text is for

@@ -105,6 +105,9 @@ static bool on_tiles(attn_dtype dtype, int64_t len_q, int64_t dim_qk,
 
 UNIT(tiles_where_they_are_right_and_pay)
 {
+#if !ATTN__WITH_AMX
+    skip();
+#endif
     if (attn_cpu_isa() < ATTN_ISA_AMX || !attn__cpu_may_use_amx())
         skip();
     assert_true(on_tiles(ATTN_BF16, 64, 64, 64, 0.125));
