@@ -100,11 +100,12 @@ static uint64_t extent(int32_t rank, const int64_t *shape,
 {
     int64_t last = 0;
 
-    for (int32_t a = 0; a < rank; a++) {
+    /* Without elements the other lengths and strides may be anything. */
+    for (int32_t a = 0; a < rank; a++)
         if (shape[a] == 0)
             return 0;
+    for (int32_t a = 0; a < rank; a++)
         last += (shape[a] - 1) * stride[a];
-    }
     return (uint64_t)last + 1;
 }
 
@@ -115,7 +116,8 @@ static bool encode_tensor(attn__message *m, const attn_input *t,
     const int32_t more = fifth > 0, rank = t->rank + more;
     const unsigned char head[2] = {(unsigned char)t->dtype,
                                    (unsigned char)rank};
-    int64_t shape[5] = {fifth}, stride[5] = {t->shape[0] * t->stride[0]};
+    int64_t shape[5] = {fifth};
+    int64_t stride[5] = {more ? t->shape[0] * t->stride[0] : 0};
     uint64_t count;
 
     memcpy(shape + more, t->shape, sizeof t->shape);
