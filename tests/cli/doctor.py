@@ -124,8 +124,9 @@ def dumps(doctor):
 
 
 def pictures(doctor):
-    for name, start in [("a.png", b"\x89PNG\r\n"), ("a.svg", b"<")]:
-        code, _ = doctor("--demo=mask-fill-zero", f"--picture={name}")
+    for demo, name, start in [("mask-fill-zero", "a.png", b"\x89PNG\r\n"),
+                              ("qkv-packing", "a.svg", b"<")]:
+        code, _ = doctor(f"--demo={demo}", f"--picture={name}")
         with open(name, "rb") as file:
             data = file.read()
         check(f"--picture={name}", code == 1 and data.startswith(start) and
