@@ -92,9 +92,10 @@ static void judge_field(const problem *p, const field *f, double budget,
                         bool rounded, verdict *v)
 {
     const attn_input view = attn_in(f->got);
+    walk w = {{0}, 0};
 
-    for (int64_t i = 0; i < f->n; i++) {
-        const long double got = (long double)read_logical(&view, i);
+    for (int64_t i = 0; i < f->n; i++, walk_on(&w, &view)) {
+        const long double got = (long double)read_at(&view, w.offset);
         const long double want = in_range(f->got.dtype, f->want[i]);
         const double bound = f->bound[i] + (rounded ? f->rounded[i] : 0);
         const double r = ratio(got, want, bound);
@@ -129,22 +130,18 @@ static bool canaries_stand(const problem *p, const attn_tensor *t)
     const attn_input view = attn_in(*t);
     const size_t element = attn_dtype_size(t->dtype);
     const guarded *g = memory_of(p, t);
-    unsigned char *covered = calloc(g->size + 1, 1);
-    bool stand = true;
+    const int64_t n = count_of(&view);
+    unsigned char *uncovered = malloc(g->size + 1);
+    unsigned char changed = 0;
+    walk w = {{0}, 0};
 
-    for (int64_t i = 0; i < count_of(&view); i++) {
-        int64_t rest = i, offset = 0;
-
-        for (int32_t a = t->rank - 1; a >= 0; a--) {
-            offset += rest % t->shape[a] * t->stride[a];
-            rest /= t->shape[a];
-        }
-        memset(covered + (size_t)offset * element, 1, element);
-    }
+    memset(uncovered, 0xFF, g->size);
+    for (int64_t i = 0; i < n; i++, walk_on(&w, &view))
+        memset(uncovered + (size_t)w.offset * element, 0, element);
     for (size_t i = 0; i < g->size; i++)
-        stand = stand && (covered[i] || g->data[i] == 0xA5);
-    free(covered);
-    return stand;
+        changed |= uncovered[i] & (g->data[i] ^ 0xA5);
+    free(uncovered);
+    return changed == 0;
 }
 
 /* ------------------------------------------------------------------ bits */

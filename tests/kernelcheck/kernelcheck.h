@@ -77,6 +77,27 @@ double read_logical(const attn_input *t, int64_t index);
 void write_logical(attn_tensor *t, int64_t index, double value);
 int64_t count_of(const attn_input *t);
 
+/* A walk over all elements by logical index, without its divisions: most of
+ * the time that judging took went there. */
+typedef struct walk {
+    int64_t at[4];
+    int64_t offset; /* of the element, from data */
+} walk;
+
+static inline void walk_on(walk *w, const attn_input *t)
+{
+    for (int32_t a = t->rank - 1; a >= 0; a--) {
+        w->offset += t->stride[a];
+        if (++w->at[a] < t->shape[a])
+            return;
+        w->offset -= t->shape[a] * t->stride[a];
+        w->at[a] = 0;
+    }
+}
+
+/* The element at an offset. */
+double read_at(const attn_input *t, int64_t offset);
+
 /* ----------------------------------------------------------- expectation */
 
 typedef struct field {

@@ -65,10 +65,8 @@ int64_t count_of(const attn_input *t)
     return n;
 }
 
-double read_logical(const attn_input *t, int64_t index)
+double read_at(const attn_input *t, int64_t at)
 {
-    const int64_t at = offset_of(t, index);
-
     switch (t->dtype) {
     case ATTN_F64:
         return ((const double *)t->data)[at];
@@ -85,11 +83,13 @@ double read_logical(const attn_input *t, int64_t index)
     }
 }
 
-void write_logical(attn_tensor *t, int64_t index, double value)
+double read_logical(const attn_input *t, int64_t index)
 {
-    const attn_input view = attn_in(*t);
-    const int64_t at = offset_of(&view, index);
+    return read_at(t, offset_of(t, index));
+}
 
+static void write_at(attn_tensor *t, int64_t at, double value)
+{
     switch (t->dtype) {
     case ATTN_F64:
         ((double *)t->data)[at] = value;
@@ -113,6 +113,13 @@ void write_logical(attn_tensor *t, int64_t index, double value)
         ((int64_t *)t->data)[at] = (int64_t)value;
         return;
     }
+}
+
+void write_logical(attn_tensor *t, int64_t index, double value)
+{
+    const attn_input view = attn_in(*t);
+
+    write_at(t, offset_of(&view, index), value);
 }
 
 /* A tensor whose axes lie in memory in a random order, some rows padded. */
@@ -175,9 +182,11 @@ static double draw(rng *r, pattern how, attn_dtype dtype)
 static void fill(attn_tensor *t, rng *r, pattern how)
 {
     const attn_input view = attn_in(*t);
+    const int64_t n = count_of(&view);
+    walk w = {{0}, 0};
 
-    for (int64_t i = 0; i < count_of(&view); i++)
-        write_logical(t, i, draw(r, how, t->dtype));
+    for (int64_t i = 0; i < n; i++, walk_on(&w, &view))
+        write_at(t, w.offset, draw(r, how, t->dtype));
 }
 
 static attn_input make_input(problem *p, rng *r, attn_dtype dtype,
