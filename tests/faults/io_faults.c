@@ -92,7 +92,7 @@ static const file_scene scenes[] = {
 /* Two tensors, and more of no bytes than there is room for at first. */
 static void make_safetensors(void)
 {
-    bytes text = {NULL, 0}, file = {NULL, 0};
+    bytes text = {0}, file = {0};
     char piece[128];
     FILE *out;
 

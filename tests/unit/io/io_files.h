@@ -11,7 +11,7 @@
 /* Bytes that grow. */
 typedef struct bytes {
     unsigned char *data;
-    size_t n;
+    size_t n, room;
 } bytes;
 
 void add(bytes *b, const void *data, size_t n);

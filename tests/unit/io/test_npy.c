@@ -169,7 +169,7 @@ UNIT(every_dictionary_gets_its_answer)
 
 UNIT(lists_nested_ten_thousand_deep_are_no_type)
 {
-    bytes b = {NULL, 0}, text = {NULL, 0};
+    bytes b = {0}, text = {0};
 
     add_text(&text, "{'descr': ");
     for (int i = 0; i < 10000; i++)
@@ -258,7 +258,7 @@ UNIT(lengths_of_headers_are_checked)
 
 UNIT(a_header_of_the_largest_legal_length_is_read)
 {
-    bytes b = {NULL, 0};
+    bytes b = {0};
 
     add(&b, "\x93NUMPY\2\0", 8);
     add_le(&b, 65536, 4);

@@ -87,8 +87,7 @@ UNIT(what_is_not_loadable_does_not_hide_the_rest)
     static const char *const names[] = {"o.npy", "q.npy", "readme.txt",
                                         "folder/", "z.npy"};
     bytes contents[] = {npy_array("|O", "(3,)", 40),
-                        npy_array("<f4", "(3,)", 12), {NULL, 0}, {NULL, 0},
-                        {NULL, 0}};
+                        npy_array("<f4", "(3,)", 12), {0}, {0}, {0}};
     zip_made inner = zip_usual(&plain), z;
     attn_file *file;
     attn_array array;
@@ -441,7 +440,7 @@ UNIT(a_comment_may_end_the_archive_and_nothing_else)
 UNIT(bytes_before_the_archive_are_refused)
 {
     zip_made z = zip_usual(&plain);
-    bytes b = {NULL, 0};
+    bytes b = {0};
 
     add_text(&b, "PK\3\4junk");
     add(&b, z.b.data, z.b.n);

@@ -12,7 +12,7 @@
 /* Length, header, data of zeros. */
 static bytes tensors_of(const char *header, size_t n_data)
 {
-    bytes b = {NULL, 0};
+    bytes b = {0};
 
     add_le(&b, strlen(header), 8);
     add_text(&b, header);
@@ -218,7 +218,7 @@ UNIT(lengths_of_headers_are_checked)
 /* A file with a hole: its size is there, and no block of the disk. */
 UNIT(a_header_beyond_the_limit_is_refused_unread)
 {
-    bytes b = {NULL, 0};
+    bytes b = {0};
     const char *name;
 
     add_le(&b, 100000001, 8);
@@ -233,7 +233,7 @@ UNIT(a_header_beyond_the_limit_is_refused_unread)
  * bytes. */
 UNIT(a_file_is_known_by_its_ninth_byte_or_its_name)
 {
-    bytes good = tensors_of("{" A "}", 12), bad = {NULL, 0};
+    bytes good = tensors_of("{" A "}", 12), bad = {0};
     attn_file *file;
 
     assert_int_equal(attn_file_open(file_of(&good, "b"), &file, NULL),
@@ -280,7 +280,7 @@ UNIT(every_flipped_bit_is_an_error_or_arrays)
 /* n tensors of no bytes. */
 static bytes many(long n)
 {
-    bytes b = {NULL, 0};
+    bytes b = {0};
     char text[128];
     const size_t room = (size_t)n * 80 + 16;
     size_t at = 8;
@@ -318,7 +318,7 @@ UNIT(there_are_at_most_a_hundred_thousand_tensors)
 
 UNIT(nesting_ten_thousand_deep_is_no_shape)
 {
-    bytes text = {NULL, 0}, b;
+    bytes text = {0}, b;
 
     add_text(&text, "{\"a\": {\"shape\": ");
     for (int i = 0; i < 10000; i++)
@@ -333,7 +333,7 @@ UNIT(nesting_ten_thousand_deep_is_no_shape)
 UNIT(names_are_at_most_1024_bytes)
 {
     for (int n = 1024; n <= 1025; n++) {
-        bytes text = {NULL, 0}, b;
+        bytes text = {0}, b;
 
         add_text(&text, "{\"");
         for (int i = 0; i < n; i++)

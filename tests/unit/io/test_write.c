@@ -259,7 +259,7 @@ UNIT(devices_folders_and_nowhere_are_not_written)
 UNIT(a_temporary_file_of_somebody_else_is_left_alone)
 {
     attn_array a = array_of("q", ATTN_F32, 1);
-    bytes theirs = {NULL, 0}, b;
+    bytes theirs = {0}, b;
     char name[40];
 
     add_text(&theirs, "theirs");

@@ -23,7 +23,7 @@ unsigned crc32_of(const void *data, size_t n)
 /* A raw deflate stream of one stored block (RFC 1951, 3.2.4). */
 static bytes deflated(const bytes *content)
 {
-    bytes b = {NULL, 0};
+    bytes b = {0};
 
     assert_true(content->n < 65536);
     add_le(&b, 1, 1);
