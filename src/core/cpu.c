@@ -56,6 +56,8 @@ static unsigned probe_features(void)
         features |= ATTN__CPU_AVX512;
     if ((features & ATTN__CPU_AVX512) && has_amx())
         features |= ATTN__CPU_AMX_BF16;
+    if (features && ATTN__EMULATE)
+        features |= ATTN__CPU_AVX512 | ATTN__CPU_AMX_BF16;
     return features;
 }
 
@@ -127,6 +129,7 @@ static void ask_for_amx(void)
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 }; /* asm/prctl.h */
 
     amx_granted =
+        ATTN__EMULATE ||
         syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 #endif
 }
