@@ -99,6 +99,9 @@ typedef struct attn__unit {
      * [segment][row], or NULL where the one segment is the result. */
     int64_t segment;
     void *states;
+    /* What groups of keys give to dq (attn__share_size): dkv adds its group's,
+     * dq sums [group]; NULL: dq forms them itself. */
+    void *shares;
 } attn__unit;
 
 typedef void attn__kernel(const attn__problem *problem, const attn__unit *unit,

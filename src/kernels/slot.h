@@ -16,8 +16,14 @@
 /* Numbers that one product of matrix tiles sums; most parts of a number. */
 #define ATTN__PART_STEP 32
 #define ATTN__MOST_PARTS 3
-/* Keys of one unit of the dk, dv kernel: what one load of q and d_o serves. */
+/* Keys that the dk, dv kernel adds to at a time: what one load of q and d_o
+ * serves. */
 #define ATTN__KEYS_PER_UNIT 256
+/* Most groups of keys whose shares of dq are summed on their own. */
+#define ATTN__KEY_GROUPS 4
+/* Rows that are summed together for dk and dv fill so many bytes; bits depend
+ * on it. */
+#define ATTN__SUM_BYTES 128
 
 /* The shape of a kernel's arithmetic: what slots depend on. */
 typedef struct attn__tile_shape {
@@ -35,17 +41,20 @@ typedef struct attn__tile {
     attn__interval see[ATTN__MAX_TILE_ROWS];
     attn__interval any, all; /* keys that some row, every row sees */
     const char *mask[ATTN__MAX_TILE_ROWS], *bias[ATTN__MAX_TILE_ROWS];
-    /* Panels [dim][tile_rows]; rows [tile_rows][padded dim]; [tile_rows]. */
-    void *q, *d_o, *acc, *q_rows, *do_rows;
+    /* Panels [dim][tile_rows]; [tile_rows]. */
+    void *q, *d_o, *acc, *dq;
     uint16_t *q_parts; /* by tiles: parts_tmpl.h */
     unsigned odd[2];   /* lanes whose q has no parts, a bit each */
-    void *m, *l, *factor, *slope, *delta, *lse_high, *lse_low, *dslope;
+    void *m, *l, *factor, *slope, *delta, *lse_high, *lse_low, *dslope,
+        *dslope_total;
 } attn__tile;
 
 typedef struct attn__slot {
     void *k, *v;               /* blocks of keys, where they must be copied */
-    void *s, *p, *dp, *bent;   /* [ATTN__BLOCK_KEYS][tile_rows] */
+    void *s, *dp, *bent;       /* [ATTN__BLOCK_KEYS][tile_rows] */
     void *bias, *seen;
+    void *p, *ds, *visible;    /* [ATTN__BLOCK_KEYS][rows summed together] */
+    void *q_rows, *do_rows;    /* [rows summed together][padded dim] */
     /* By tiles: parts_tmpl.h. */
     uint16_t *k_parts, *v_parts, *p_parts, *next_parts;
     void *next_s;  /* as s, of the block after */
@@ -123,7 +132,8 @@ static inline void attn__take_lanes(attn__arena *a, attn__tile *tile,
 {
     void **const lanes[] = {&tile->m,        &tile->l,       &tile->factor,
                             &tile->slope,    &tile->delta,   &tile->lse_high,
-                            &tile->lse_low,  &tile->dslope};
+                            &tile->lse_low,  &tile->dslope,
+                            &tile->dslope_total};
 
     for (size_t i = 0; i < sizeof lanes / sizeof lanes[0]; i++)
         *lanes[i] = attn__take(a, 1, t.tile_rows, t.real_size);
@@ -203,18 +213,21 @@ static inline void attn__decode_slot(attn__arena *a, attn__slot *slot,
     }
 }
 
-/* dq: tiles of q and d_o, accumulating dq. */
+/* dq: tiles of q and d_o; dq, and what one group of keys adds to it. */
 static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
                                  attn__tile_shape t, size_t macro_rows,
                                  size_t dim_qk, size_t dim_v)
 {
+    const size_t together = ATTN__SUM_BYTES / t.real_size;
     size_t before;
     attn__tile dummy;
 
     attn__take_blocks(a, slot, t, dim_qk, dim_v);
-    slot->p = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
     slot->dp = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
     slot->bent = attn__take(a, ATTN__BLOCK_KEYS, t.tile_rows, t.real_size);
+    slot->p = attn__take(a, ATTN__BLOCK_KEYS, together, t.real_size);
+    slot->ds = attn__take(a, ATTN__BLOCK_KEYS, together, t.real_size);
+    slot->visible = attn__take(a, ATTN__BLOCK_KEYS, together, t.real_size);
     attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
     before = a->used;
     for (size_t i = 0; attn__tile_is_next(a, slot, i, before); i++) {
@@ -223,28 +236,59 @@ static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
         tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
         tile->d_o = attn__take(a, dim_v, t.tile_rows, t.real_size);
         tile->acc = attn__take(a, dim_qk, t.tile_rows, t.real_size);
+        tile->dq = attn__take(a, dim_qk, t.tile_rows, t.real_size);
         attn__take_lanes(a, tile, t, dim_qk);
     }
 }
 
-/* dk and dv: one tile at a time, also with row-major q and d_o. */
+/* dk and dv: the tiles that are summed together, also with row-major q and
+ * d_o. */
 static inline void attn__dkv_slot(attn__arena *a, attn__slot *slot,
                                   attn__tile_shape t, size_t dim_qk,
                                   size_t dim_v)
 {
+    const size_t together = ATTN__SUM_BYTES / t.real_size;
     const size_t pad_qk = attn__padded(dim_qk, t.tile_rows);
     const size_t pad_v = attn__padded(dim_v, t.tile_rows);
-    attn__tile dummy, *tile;
 
-    attn__dq_slot(a, slot, t, t.tile_rows, dim_qk, dim_v);
+    attn__dq_slot(a, slot, t, together, dim_qk, dim_v);
     /* All keys of the unit, loaded once. */
     slot->k = attn__take(a, ATTN__KEYS_PER_UNIT, dim_qk, t.real_size);
     slot->v = attn__take(a, ATTN__KEYS_PER_UNIT, dim_v, t.real_size);
     slot->dk = attn__take(a, ATTN__KEYS_PER_UNIT, pad_qk, t.real_size);
     slot->dv = attn__take(a, ATTN__KEYS_PER_UNIT, pad_v, t.real_size);
-    tile = attn__tile_at(slot, 0, &dummy);
-    tile->q_rows = attn__take(a, t.tile_rows, pad_qk, t.real_size);
-    tile->do_rows = attn__take(a, t.tile_rows, pad_v, t.real_size);
+    slot->q_rows = attn__take(a, together, pad_qk, t.real_size);
+    slot->do_rows = attn__take(a, together, pad_v, t.real_size);
+}
+
+/* Keys of one group: a function of the sequence's length alone, whole blocks.
+ * dq is the sum of what each group gives, in ascending order. */
+static inline int64_t attn__group_keys(int64_t len_k)
+{
+    const int64_t share = attn__ceil_div(len_k, ATTN__KEY_GROUPS);
+
+    return attn__max_i64(ATTN__KEYS_PER_UNIT,
+                         attn__ceil_div(share, ATTN__BLOCK_KEYS) *
+                             ATTN__BLOCK_KEYS);
+}
+
+/* Groups of a sequence; at least one. Not fewer for a longer one. */
+static inline int64_t attn__key_groups(int64_t len_k)
+{
+    return attn__max_i64(1, attn__ceil_div(len_k, attn__group_keys(len_k)));
+}
+
+/* What one group of keys gives to dq of `rows` rows of a KV head, its share: a
+ * panel [dim_qk][tile_rows] for each tile, and where there are slopes a row
+ * more for their gradient. Its bytes; false where they overflow. */
+static inline bool attn__share_size(attn__tile_shape t, int64_t rows,
+                                    int64_t dim_qk, bool slopes, size_t *size)
+{
+    const int64_t tiles = attn__ceil_div(rows, (int64_t)t.tile_rows);
+
+    return attn__mul_size((size_t)tiles * t.tile_rows,
+                          (size_t)dim_qk + slopes, size) &&
+           attn__mul_size(*size, t.real_size, size);
 }
 
 /* dbias: one tile at a time, sums in fp64. */

@@ -12,6 +12,9 @@
  * half or a quarter on the CPUs of these years (1 to 2 MiB). It decides no
  * bits: rows do not know of each other. */
 #define PANEL_BYTES (512 * 1024)
+/* Most bytes that dq's shares may take. One KV head of 65536 rows, dim 64, f32
+ * has as many; where they are not enough, dq costs two more products. */
+#define SHARE_BYTES ((size_t)64 << 20)
 /* A product of two numbers below 2^-126 counts as 0 in tiles. */
 #define TILES_MOST_SCALE 0x1p20
 /* From where on tiles were faster (docs/kernels.md). */
@@ -93,6 +96,7 @@ attn_status attn__plan_choose(attn__plan *plan, bool wherever_right,
                       attn_dtype_name(plan->desc.dtype));
     plan->macro_rows = macro_rows(
         &plan->desc, attn__kernels[plan->kernel[ATTN__PASS_fwd]].tile);
+    plan->share_bytes = SHARE_BYTES;
     return ATTN_OK;
 }
 

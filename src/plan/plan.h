@@ -17,6 +17,7 @@ typedef struct attn__plan {
     uint64_t mark;
     attn_desc desc;
     int64_t macro_rows;            /* rows of one unit of forward and dq */
+    size_t share_bytes;            /* most that dq's shares may take */
     int16_t kernel[ATTN__N_PASSES]; /* rows of kernels.def */
     size_t slot, shared;            /* bytes of a forward */
 } attn__plan;
@@ -61,6 +62,16 @@ static inline int64_t attn__segments(int64_t len_k)
 {
     return attn__max_i64(1, attn__ceil_div(len_k, ATTN__SEGMENT_KEYS));
 }
+
+/* Where backward forms dq beside dk and dv: bytes of a share of dq (slot.h),
+ * shares of a (batch, KV head), and how many of these the shared part of the
+ * workspace holds at a time; 0 where it holds none and dq is formed alone. */
+typedef struct attn__dq_shares {
+    size_t size;
+    int64_t groups, heads;
+} attn__dq_shares;
+
+attn__dq_shares attn__dq_shares_of(const attn__plan *plan);
 
 /* Rows of the arrays of per-row sums that backward keeps, for one head: of one
  * batch entry, or packed (varlen) of all sequences. A total of 0 was not known

@@ -97,6 +97,43 @@ static bool shared_bytes(const attn_desc *d, size_t *shared)
            attn__align_size(bytes, ATTN__ALIGN, shared);
 }
 
+attn__dq_shares attn__dq_shares_of(const attn__plan *plan)
+{
+    const attn_desc *d = &plan->desc;
+    const attn__tile_shape tile = tile_of(plan, ATTN__PASS_dkv);
+    const int64_t group = d->heads_kv ? d->heads_q / d->heads_kv : 0;
+    const attn__dq_shares none = {0, 0, 0};
+    attn__dq_shares shares = {0, attn__key_groups(d->len_k), 0};
+    size_t head;
+
+    /* A page may belong to several sequences, and has no rows of its own. */
+    if ((d->inputs & ATTN_WITH_PAGES) || group == 0 ||
+        d->len_q > INT64_MAX / group)
+        return none;
+    if (!attn__share_size(tile, d->len_q * group, d->dim_qk,
+                          d->inputs & ATTN_WITH_ALIBI, &shares.size) ||
+        !attn__mul_size(shares.size, (size_t)shares.groups, &head) ||
+        head > plan->share_bytes)
+        return none;
+    shares.heads = d->batch * d->heads_kv;
+    if (head > 0)
+        shares.heads = attn__min_i64(shares.heads,
+                                     (int64_t)(plan->share_bytes / head));
+    return shares;
+}
+
+/* Per-row sums, then dq's shares. */
+static bool backward_shared(const attn__plan *plan, size_t *shared)
+{
+    const attn__dq_shares shares = attn__dq_shares_of(plan);
+
+    return shared_bytes(&plan->desc, shared) &&
+           attn__add_size(*shared,
+                          (size_t)(shares.heads * shares.groups) *
+                              shares.size,
+                          shared);
+}
+
 /* The slot and the shared part of a pass. */
 static bool count(const attn__plan *plan, attn_pass pass, size_t *slot,
                   size_t *shared)
@@ -106,7 +143,7 @@ static bool count(const attn__plan *plan, attn_pass pass, size_t *slot,
     *shared = 0;
     if (pass == ATTN_BACKWARD)
         return backward_bytes(plan, slot) &&
-               shared_bytes(&plan->desc, shared);
+               backward_shared(plan, shared);
     if (!forward_bytes(plan, ATTN__PASS_weights, &weights))
         return false;
     *slot = weights;

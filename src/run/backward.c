@@ -18,8 +18,26 @@ static int64_t key_chunks(const attn__problem *p)
     return attn__ceil_div(keys, ATTN__KEYS_PER_UNIT);
 }
 
+/* Keys of batch entry b with those that k_lengths hides: they get gradients
+ * too, zeros. */
+static int64_t keys_of(const attn__problem *p, int64_t b)
+{
+    attn__problem whole = *p;
+
+    whole.k_lengths = (attn__view){0};
+    return attn__sequence_of(&whole, b).len_k;
+}
+
 /* The unit's heads are the whole group, which shares the KV head: dk and dv
  * sum over it in one order. */
+static void set_kv_head(const attn__problem *p, int64_t kv_head,
+                        attn__unit *unit)
+{
+    unit->kv_head = kv_head;
+    unit->head0 = kv_head * p->group;
+    unit->n_heads = p->group;
+}
+
 static bool make_key_unit(const attn__phase *phase, int64_t index,
                           attn__unit *unit)
 {
@@ -28,22 +46,55 @@ static bool make_key_unit(const attn__phase *phase, int64_t index,
     const int64_t first = index / chunks / p->heads_kv;
     int64_t keys = p->page_size;
 
-    unit->kv_head = index / chunks % p->heads_kv;
-    unit->head0 = unit->kv_head * p->group;
-    unit->n_heads = p->group;
+    set_kv_head(p, index / chunks % p->heads_kv, unit);
     if (p->block_table.data) {
         unit->page = first;
     } else {
-        attn__problem whole = *p;
-
-        /* Keys that k_lengths hides get gradients too: zeros. */
-        whole.k_lengths = (attn__view){0};
         unit->b = first;
-        keys = attn__sequence_of(&whole, first).len_k;
+        keys = keys_of(p, first);
     }
     unit->key0 = index % chunks * ATTN__KEYS_PER_UNIT;
     unit->key1 = attn__min_i64(unit->key0 + ATTN__KEYS_PER_UNIT, keys);
     return unit->key0 < unit->key1;
+}
+
+/* Units of groups of keys, heads fastest: under a causal mask the first group
+ * is seen by most rows. The last one also has what k_lengths hides. */
+static bool make_group_unit(const attn__phase *phase, int64_t index,
+                            attn__unit *unit)
+{
+    const attn__problem *p = phase->problem;
+    const int64_t head = index % phase->heads, group = index / phase->heads;
+    const int64_t number = phase->head0 + head;
+    const int64_t b = number / p->heads_kv;
+    const int64_t len_k = attn__sequence_of(p, b).len_k;
+    const int64_t groups = attn__key_groups(len_k);
+    const int64_t keys = attn__group_keys(len_k);
+
+    set_kv_head(p, number % p->heads_kv, unit);
+    unit->b = b;
+    unit->key0 = group * keys;
+    unit->key1 = group == groups - 1 ? keys_of(p, b) : unit->key0 + keys;
+    unit->shares =
+        phase->shares +
+        (size_t)(head * phase->groups + group) * phase->share_size;
+    return group < groups;
+}
+
+/* Units of rows whose dq the groups' shares make. */
+static bool make_share_unit(const attn__phase *phase, int64_t index,
+                            attn__unit *unit)
+{
+    const attn__problem *p = phase->problem;
+    const int64_t all = p->batch * p->heads_kv;
+    const int64_t head = index % phase->heads;
+    attn__phase rows = *phase;
+
+    rows.n_units = phase->n_units / phase->heads * all;
+    unit->shares =
+        phase->shares + (size_t)(head * phase->groups) * phase->share_size;
+    return attn__make_row_unit(
+        &rows, index / phase->heads * all + phase->head0 + head, unit);
 }
 
 /* Units of bias elements: its batches, heads, and blocks of rows and keys
@@ -81,6 +132,16 @@ static bool make_bias_unit(const attn__phase *phase, int64_t index,
     return true;
 }
 
+static attn__phase phase_of(const attn__plan *plan,
+                            const attn__problem *problem, attn__pass pass,
+                            const attn_exec *exec, const attn_workspace *need)
+{
+    return (attn__phase){.problem = problem,
+                         .kernel = attn__kernels[plan->kernel[pass]].run,
+                         .slots = (char *)exec->workspace + need->shared,
+                         .slot_size = need->slot};
+}
+
 /* One after the other: each phase owns what it writes, so that nothing is added
  * by two tasks, and scores are formed once more instead. */
 static void run_phase(const attn__plan *plan, const attn__problem *problem,
@@ -89,10 +150,7 @@ static void run_phase(const attn__plan *plan, const attn__problem *problem,
 {
     const attn__kernel_row *row = &attn__kernels[plan->kernel[pass]];
     const int64_t *shape = problem->bias_shape;
-    attn__phase phase = {.problem = problem,
-                         .kernel = row->run,
-                         .slots = (char *)exec->workspace + need->shared,
-                         .slot_size = need->slot};
+    attn__phase phase = phase_of(plan, problem, pass, exec, need);
 
     if (pass == ATTN__PASS_dq) {
         phase.make = attn__make_row_unit;
@@ -112,6 +170,50 @@ static void run_phase(const attn__plan *plan, const attn__problem *problem,
             bias_blocks(shape[3], ATTN__BLOCK_KEYS);
     }
     attn__run_phase(&phase, exec);
+}
+
+/* Whether dq is formed beside dk and dv: five products instead of seven, for
+ * as many units as there are groups of keys. With many threads for few heads
+ * units would be missing. The bits are the same. */
+static bool shares_pay(const attn__problem *p, attn__dq_shares shares,
+                       const attn_exec *exec)
+{
+    const int64_t units = shares.heads * shares.groups;
+    const int64_t rounds =
+        units ? attn__ceil_div(units, exec->threads) : 0;
+
+    return p->dq.data && (p->dk.data || p->dv.data) && units > 0 &&
+           5 * rounds * exec->threads <= 7 * units;
+}
+
+/* dk, dv, dq and what goes with it, as many heads at a time as there is memory
+ * for their shares of dq, which is the end of the shared part. */
+static void run_shares(const attn__plan *plan, const attn__problem *problem,
+                       attn__dq_shares shares, const attn_exec *exec,
+                       const attn_workspace *need)
+{
+    const int64_t heads = problem->batch * problem->heads_kv;
+    attn__phase keys = phase_of(plan, problem, ATTN__PASS_dkv, exec, need);
+    attn__phase rows = phase_of(plan, problem, ATTN__PASS_dq, exec, need);
+
+    keys.make = make_group_unit;
+    rows.make = make_share_unit;
+    keys.groups = rows.groups = shares.groups;
+    keys.share_size = rows.share_size = shares.size;
+    keys.shares = rows.shares =
+        keys.slots - (size_t)(shares.heads * shares.groups) * shares.size;
+    rows.rows_per_unit = problem->macro_rows;
+    for (int64_t head = 0; head < heads; head += shares.heads) {
+        const int64_t n = attn__min_i64(shares.heads, heads - head);
+
+        keys.head0 = rows.head0 = head;
+        keys.heads = rows.heads = n;
+        keys.n_units = n * shares.groups;
+        rows.n_units =
+            attn__row_units(problem, rows.rows_per_unit) / heads * n;
+        attn__run_phase(&keys, exec);
+        attn__run_phase(&rows, exec);
+    }
 }
 
 /* dsinks and dslopes are f64 or f32; sums come in fp64 and are rounded once. */
@@ -189,6 +291,7 @@ attn_status attn_backward(const attn_plan *plan, const attn_args *args,
 {
     attn__plan body;
     attn__problem problem;
+    attn__dq_shares shares;
     attn_workspace need;
 
     ATTN__TRY(attn__plan_open(plan, &body, diag));
@@ -196,10 +299,15 @@ attn_status attn_backward(const attn_plan *plan, const attn_args *args,
     ATTN__TRY(attn__args_check(&body, args, ATTN_BACKWARD, NULL, NULL,
                                &problem, diag));
     place_row_sums(&body, args, exec, &problem);
-    if (problem.dq.data || problem.row_dsinks || problem.row_dslopes)
-        run_phase(&body, &problem, ATTN__PASS_dq, exec, &need);
-    if (problem.dk.data || problem.dv.data)
-        run_phase(&body, &problem, ATTN__PASS_dkv, exec, &need);
+    shares = attn__dq_shares_of(&body);
+    if (shares_pay(&problem, shares, exec)) {
+        run_shares(&body, &problem, shares, exec, &need);
+    } else {
+        if (problem.dq.data || problem.row_dsinks || problem.row_dslopes)
+            run_phase(&body, &problem, ATTN__PASS_dq, exec, &need);
+        if (problem.dk.data || problem.dv.data)
+            run_phase(&body, &problem, ATTN__PASS_dkv, exec, &need);
+    }
     if (problem.dbias.data)
         run_phase(&body, &problem, ATTN__PASS_dbias, exec, &need);
     if (problem.row_dsinks)

@@ -63,6 +63,11 @@ typedef struct attn__phase {
     int64_t segments;      /* of a decode; 0: units that join them */
     char *states;          /* of a decode, or NULL; bytes of a row's */
     size_t state_size;
+    /* Of dq, or NULL: [head][group of keys], for the (batch, KV head)s from
+     * number head0 on. */
+    char *shares;
+    size_t share_size;
+    int64_t groups, head0, heads;
     char *slots;
     size_t slot_size;
 } attn__phase;

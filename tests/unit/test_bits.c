@@ -6,10 +6,12 @@
 #include "scene.h"
 #include "scene_table.h"
 
+#include "plan/plan.h"
 #include "unit.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SEED UINT64_C(577215664)
 
@@ -126,6 +128,87 @@ UNIT(little_work_wakes_nobody)
     scene_open(&s, &shape, ATTN_F32, SEED);
     assert_int_equal(tasks_of(&s), 0); /* parallel_for was not called */
     scene_close(&s);
+}
+
+/* Backward forms dq beside dk and dv, or by itself; where there are long keys,
+ * in groups of them. 64 threads are too many for the first. */
+static const scene_shape groups_of_keys[] = {
+    {.name = "four groups", .batch = 2, .heads_q = 4, .heads_kv = 2,
+     .len_q = 130, .len_k = 1100, .dim_qk = 16, .dim_v = 24, .slopes = "h",
+     .causal = ATTN_CAUSAL_BOTTOM_RIGHT,
+     .inputs = ATTN_WITH_SINKS | ATTN_WITH_K_LENGTHS},
+    {.name = "groups under a window", .batch = 1, .heads_q = 3, .heads_kv = 3,
+     .len_q = 600, .len_k = 600, .dim_qk = 24, .dim_v = 8, .left = 150,
+     .causal = ATTN_CAUSAL_TOP_LEFT, .softcap = 2},
+    {.name = "packed groups", .batch = 3, .heads_q = 2, .heads_kv = 1,
+     .len_q = 300, .len_k = 520, .dim_qk = 9, .dim_v = 17, .slopes = "bh",
+     .inputs = ATTN_WITH_VARLEN}};
+
+UNIT(how_dq_is_formed_does_not_show)
+{
+    for (size_t n = 0; n < 4 * COUNT(groups_of_keys); n++) {
+        const attn_dtype dtype = (attn_dtype)(ATTN_F64 + n % 4);
+        scene beside, apart;
+
+        scene_open(&beside, &groups_of_keys[n / 4], dtype, SEED + n);
+        scene_run(&beside, 1);
+        scene_relaid(&apart, &beside, SCENE_DENSE);
+        scene_run(&apart, 64);
+        if (!scene_same_outputs(&apart, &beside))
+            fail_msg("%s", beside.shape.name);
+        scene_close(&apart);
+        scene_close(&beside);
+    }
+}
+
+/* A backward of `s` by one thread, with so many bytes for dq's shares: how many
+ * KV heads have theirs at a time. */
+static int64_t backward_within(scene *s, size_t share_bytes)
+{
+    attn__dq_shares shares;
+    attn_workspace need;
+    attn__plan body;
+    attn_exec exec;
+    attn_plan plan;
+
+    assert_int_equal(attn_plan_init(&plan, &s->desc, NULL), ATTN_OK);
+    assert_int_equal(attn__plan_open(&plan, &body, NULL), ATTN_OK);
+    body.share_bytes = share_bytes;
+    memcpy(&plan, &body, sizeof body);
+    shares = attn__dq_shares_of(&body);
+    assert_int_equal(attn_plan_workspace(&plan, ATTN_BACKWARD, 1, &need, NULL),
+                     ATTN_OK);
+    attn_exec_init(&exec);
+    exec.workspace_size = need.size;
+    exec.workspace = aligned_alloc(64, (need.size + 63) / 64 * 64);
+    assert_int_equal(attn_backward(&plan, &s->args, &exec, NULL), ATTN_OK);
+    free(exec.workspace);
+    return shares.heads;
+}
+
+UNIT(heads_that_take_turns_do_not_show)
+{
+    int64_t fewest = INT64_MAX, most = 0;
+    scene whole;
+
+    scene_open(&whole, &groups_of_keys[0], ATTN_F32, SEED);
+    scene_run(&whole, 1);
+    for (size_t bytes = 1 << 10; bytes <= 1 << 20; bytes *= 2) {
+        scene other;
+        int64_t heads;
+
+        scene_relaid(&other, &whole, SCENE_DENSE);
+        scene_forward(&other, 1);
+        heads = backward_within(&other, bytes);
+        fewest = heads < fewest ? heads : fewest;
+        most = heads > most ? heads : most;
+        if (!scene_same_outputs(&other, &whole))
+            fail_msg("%d heads at a time", (int)heads);
+        scene_close(&other);
+    }
+    assert_int_equal(fewest, 0);
+    assert_int_equal(most, 4); /* 2 batch entries of 2 KV heads */
+    scene_close(&whole);
 }
 
 UNIT(two_hundred_and_fifty_runs_are_one)
@@ -352,6 +435,8 @@ int main(void)
         cmocka_unit_test(layout_strides_and_alignment_do_not_show),
         cmocka_unit_test(a_head_or_slice_alone_has_its_bits),
         cmocka_unit_test(group_size_does_not_show),
+        cmocka_unit_test(how_dq_is_formed_does_not_show),
+        cmocka_unit_test(heads_that_take_turns_do_not_show),
         cmocka_unit_test(what_else_is_asked_for_does_not_show),
         cmocka_unit_test(the_capacity_does_not_show),
         cmocka_unit_test(what_hidden_keys_hold_does_not_show),

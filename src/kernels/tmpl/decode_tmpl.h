@@ -225,7 +225,7 @@ static void decode_block(const attn__problem *p, const attn__unit *u,
         (score_request){ATTN_STAGE_BIASED, false, careful, careful});
     softmax_block(slot, tile, block.n);
     if (p->dropout_p > 0)
-        apply_dropout(p, u, tile, &block, slot->s);
+        apply_dropout(p, u, tile, &block, slot->s, TILE_ROWS);
     if (!p->v.data)
         return;
     if (careful)

@@ -150,7 +150,7 @@ static bool forward_block(const tile_work *w, const attn__unit *u,
     }
     weights_of_block(w, block->n, PARTS, true);
     if (p->dropout_p > 0)
-        apply_dropout(p, u, w->tile, block, slot->s);
+        apply_dropout(p, u, w->tile, block, slot->s, TILE_ROWS);
     if (!p->v.data)
         return false;
     parts_of_panel(slot->p_parts, panel_part(ATTN__BLOCK_KEYS), slot->s,
@@ -169,7 +169,7 @@ static int64_t blocks_seen(const attn__problem *p, const attn__tile *tile,
     int64_t count = 0;
 
     for (int64_t b = 0; b < n; b++) {
-        seen[count] = keys_clip(&blocks[b], tile);
+        seen[count] = keys_clip(&blocks[b], tile->any);
         if (seen[count].n > 0 && !mask_hides(p, tile, &seen[count]))
             count++;
     }

@@ -14,7 +14,7 @@ static void forward_block(const attn__problem *p, const attn__unit *u,
                 (score_request){ATTN_STAGE_BIASED, false, careful, careful});
     softmax_block(slot, tile, block->n);
     if (p->dropout_p > 0)
-        apply_dropout(p, u, tile, block, slot->s);
+        apply_dropout(p, u, tile, block, slot->s, TILE_ROWS);
     if (p->v.data)
         value_product(p, slot, tile, block, careful);
 }
@@ -24,7 +24,7 @@ static void forward_blocks(const attn__problem *p, const attn__unit *u,
                            const key_block *blocks, int64_t n, bool careful)
 {
     for (int64_t b = 0; b < n; b++) {
-        const key_block part = keys_clip(&blocks[b], tile);
+        const key_block part = keys_clip(&blocks[b], tile->any);
 
         if (part.n > 0 && !mask_hides(p, tile, &part))
             forward_block(p, u, slot, tile, &part, careful);

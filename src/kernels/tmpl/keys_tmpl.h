@@ -86,13 +86,13 @@ static inline key_block keys_load(const attn__problem *p,
     return block;
 }
 
-/* The part of a block that some row of the tile sees. A hidden key adds zeros
- * to sums, so leaving it out changes no bits. */
+/* The part of a block within `any`, the keys that some row sees. A hidden key
+ * adds zeros to sums, so leaving it out changes no bits. */
 static inline key_block keys_clip(const key_block *block,
-                                  const attn__tile *tile)
+                                  attn__interval any)
 {
-    const int64_t j1 = attn__min_i64(block->j0 + block->n, tile->any.hi);
-    const int64_t first = attn__max_i64(tile->any.lo - block->j0, 0);
+    const int64_t j1 = attn__min_i64(block->j0 + block->n, any.hi);
+    const int64_t first = attn__max_i64(any.lo - block->j0, 0);
     const int64_t skip = first / CLIP_KEYS * CLIP_KEYS;
     key_block part = *block;
 

@@ -280,10 +280,11 @@ static inline bool tile_scores(const attn__problem *p,
     return scores_from_products(p, slot, tile, block, want);
 }
 
-/* Multiply values [key][lane] by the dropout factor, 0 where dropped. */
+/* Multiply values [key][lane], rows `step` apart, by the dropout factor, 0
+ * where dropped. */
 static void apply_dropout(const attn__problem *p, const attn__unit *u,
                           const attn__tile *tile, const key_block *block,
-                          REAL *values)
+                          REAL *values, ptrdiff_t step)
 {
     const REAL factor = (REAL)attn__dropout_factor(p->dropout_p);
 
@@ -300,7 +301,7 @@ static void apply_dropout(const attn__problem *p, const attn__unit *u,
             if (j == 0 || key % 4 == 0)
                 words = attn__dropout_words(&p->dropout, head, (uint32_t)i,
                                             (uint32_t)(key >> 2));
-            values[j * TILE_ROWS + lane] *=
+            values[j * step + lane] *=
                 words.word[key & 3] >= p->dropout.threshold ? factor : 0;
         }
     }
