@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "attn_io.h"
 #include "attn_subject.h"
 #include "cli.h"
 #include "doctor_picture.h"
+#include "picture_out.h"
 #include "print_arrays.h"
 #include "progress.h"
 #include "words.h"
@@ -126,13 +126,9 @@ static int set_demo(void *target, const char *name, const char *value)
 
 static int set_picture(void *target, const char *name, const char *value)
 {
-    const char *dot = strrchr(value, '.');
-
-    if (!dot || (strcasecmp(dot, ".png") != 0 && strcasecmp(dot, ".svg") != 0))
-        return cli_fail(CLI_USAGE, "--%s: '%s' ends neither in .png nor in "
-                        ".svg", name, value);
+    (void)name;
     ((doctor *)target)->picture = value;
-    return CLI_GO;
+    return cli_picture_path("--picture", value);
 }
 
 static int set_timeout(void *target, const char *name, const char *value)

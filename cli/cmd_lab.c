@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "lab_verb.h"
 #include "nearest.h"
+#include "picture_out.h"
 #include "print_arrays.h"
 #include "progress.h"
 #include "words.h"
@@ -62,13 +62,9 @@ static int set_batch(void *target, const char *name, const char *value)
 
 static int set_plot(void *target, const char *name, const char *value)
 {
-    const char *dot = strrchr(value, '.');
-
-    if (!dot || (strcasecmp(dot, ".png") != 0 && strcasecmp(dot, ".svg") != 0))
-        return cli_fail(CLI_USAGE, "--%s: '%s' ends neither in .png nor in "
-                        ".svg", name, value);
+    (void)name;
     ((lab_options *)target)->plot = value;
-    return CLI_GO;
+    return cli_picture_path("--plot", value);
 }
 
 static int set_json(void *target, const char *name, const char *value)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "picture_out.h"
 #include "plot_sheet.h"
 
 typedef struct plot_options {
@@ -148,14 +148,14 @@ static const char *const known[] = {CLI_ATTENTION_ARRAYS, CLI_LAYER_ARRAYS,
 
 static int check_options(const plot_options *o)
 {
-    const char *dot = o->look.output ? strrchr(o->look.output, '.') : NULL;
+    int code;
 
     if (!o->look.output)
         return cli_fail(CLI_USAGE, "-o: is missing; say where to, as -o A.png "
                         "or -o A.svg");
-    if (!dot || (strcasecmp(dot, ".png") != 0 && strcasecmp(dot, ".svg") != 0))
-        return cli_fail(CLI_USAGE, "-o: '%s' ends neither in .png nor in .svg",
-                        o->look.output);
+    code = cli_picture_path("-o", o->look.output);
+    if (code != CLI_GO)
+        return code;
     if (o->drawn.entropy && o->has_stage)
         return cli_fail(CLI_USAGE, "--entropy: is of the probs; --stage can't "
                         "change it");

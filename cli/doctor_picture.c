@@ -3,10 +3,9 @@
  * What the doctor saw as a picture: one head as it should be, and as it is. */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
-#include "attn_picture.h"
 #include "doctor_picture.h"
+#include "picture_out.h"
 
 static void describe(const attn_report *report, const attn_report_head *h,
                      char *note, size_t size)
@@ -46,22 +45,15 @@ static attn_figure figure_of(const attn_report_head *h, attn_panel panels[2])
 
 int cli_doctor_draw(const attn_report *report, const char *path)
 {
-    const bool png = strcasecmp(strrchr(path, '.'), ".png") == 0;
     const attn_report_head *h = attn_report_drawing(report);
     char note[160];
     attn_panel panels[2];
     attn_figure f;
-    attn_diag diag;
 
     if (!h)
         return cli_fail(CLI_INPUT, "--picture: there is nothing to draw");
     f = figure_of(h, panels);
     describe(report, h, note, sizeof note);
     f.note = note;
-    if ((png ? attn_figure_write_png : attn_figure_write_svg)(
-            &f, path, &diag) != ATTN_OK)
-        return diag.status == ATTN_E_IO
-                   ? cli_fail(CLI_INPUT, "%s: %s", path, diag.message)
-                   : cli_refused(&diag);
-    return CLI_GO;
+    return cli_picture_write(&f, path);
 }

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-#include "attn_picture.h"
 #include "lab_verb.h"
+#include "picture_out.h"
 #include "print_arrays.h"
 
 #define PAGE 80
@@ -183,13 +182,11 @@ static void fill_curves(const attn_lab_result *r, attn_curve *curves,
 int cli_lab_plot(const attn_lab_result *r, const char *path,
                  const char *const *tokens)
 {
-    const bool png = strcasecmp(strrchr(path, '.'), ".png") == 0;
     const int64_t n = r->n_curves > 0 ? 1 : r->n_matrices;
     attn_panel *panels = calloc((size_t)n + 1, sizeof *panels);
     attn_curve *curves = calloc((size_t)r->n_curves + 1, sizeof *curves);
     attn_figure f;
-    attn_diag diag;
-    int code = CLI_GO;
+    int code;
 
     if (!panels || !curves) {
         code = cli_no_memory();
@@ -205,11 +202,7 @@ int cli_lab_plot(const attn_lab_result *r, const char *path,
         f.value = r->n_curves > 0 ? r->curves[0].title : r->value;
         if (r->n_curves == 0 && strcmp(r->value, "weight") == 0)
             f.low = 0;
-        if ((png ? attn_figure_write_png : attn_figure_write_svg)(
-                &f, path, &diag) != ATTN_OK)
-            code = diag.status == ATTN_E_IO
-                       ? cli_fail(CLI_INPUT, "%s: %s", path, diag.message)
-                       : cli_refused(&diag);
+        code = cli_picture_write(&f, path);
     }
     free(panels);
     free(curves);

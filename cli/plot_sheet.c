@@ -2,12 +2,12 @@
  *
  * From numbers to a figure: names of rows and keys, titles, and the panels. */
 #include "plot_sheet.h"
+#include "picture_out.h"
 #include "progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define LINEAR_KEYS 512 /* more keys than that are shaded by logarithms */
 
@@ -201,11 +201,9 @@ static attn_figure make_figure(sheet *s, const cli_drawn *d, const cli_plot *o)
 
 static int draw(const cli_drawn *d, const names *n, const cli_plot *o)
 {
-    const bool png = strcasecmp(strrchr(o->output, '.'), ".png") == 0;
     sheet s = {.panels = NULL};
     int code = make_sheet(&s, d->heads.n);
     attn_figure figure;
-    attn_diag diag;
 
     for (int64_t h = 0; h < d->heads.n && code == CLI_GO; h++)
         snprintf(s.titles[h], sizeof s.titles[h], "head %lld",
@@ -220,11 +218,7 @@ static int draw(const cli_drawn *d, const names *n, const cli_plot *o)
             s.panels[0].title = NULL; /* the note says it */
         figure = make_figure(&s, d, o);
         cli_progress("drawing", 0, 1);
-        if ((png ? attn_figure_write_png : attn_figure_write_svg)(
-                &figure, o->output, &diag) != ATTN_OK)
-            code = diag.status == ATTN_E_IO
-                       ? cli_fail(CLI_INPUT, "%s: %s", o->output, diag.message)
-                       : cli_refused(&diag);
+        code = cli_picture_write(&figure, o->output);
     }
     free_sheet(&s);
     return code;
