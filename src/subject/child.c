@@ -224,9 +224,9 @@ attn_outcome attn__child_receive(attn__child *child, attn__message *message,
         return outcome;
     if (length > MOST_BYTES)
         return ATTN_CRASHED;
-    message->data = attn__alloc(length);
+    message->data = attn__alloc((size_t)length + 1);
     if (!message->data)
-        return ATTN_CRASHED;
+        return ATTN_LOST;
     message->length = length;
     outcome = receive_all(child, message->data, length, until);
     if (outcome != ATTN_ANSWERED)
@@ -258,10 +258,14 @@ attn_outcome attn__converse(attn__child *child, const attn_value *values,
     attn__message call;
     attn_outcome outcome;
 
-    if (!attn__encode_call(&call, values, n))
-        return ATTN_LOST;
-    outcome = exchange(child, &call, timeout, answer);
+    outcome = attn__encode_call(&call, values, n)
+                  ? exchange(child, &call, timeout, answer)
+                  : ATTN_LOST;
     attn__message_free(&call);
+    if (outcome == ATTN_LOST) { /* its answer is under way, perhaps */
+        snprintf(answer->message, size, "out of memory");
+        attn__child_end(child, NULL, 0);
+    }
     if (outcome == ATTN_TIMED_OUT)
         snprintf(answer->message, size, "no answer within %g s", timeout);
     if (outcome == ATTN_CRASHED || outcome == ATTN_TIMED_OUT) {
@@ -270,5 +274,7 @@ attn_outcome attn__converse(attn__child *child, const attn_value *values,
                         outcome == ATTN_CRASHED ? answer->message : NULL,
                         size);
     }
+    if (outcome == ATTN_CRASHED && !answer->message[0])
+        snprintf(answer->message, size, "the connection to it broke");
     return outcome;
 }

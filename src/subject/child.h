@@ -25,14 +25,16 @@ void attn__child_leave(void);
  * receives how it had ended, if it had. */
 void attn__child_end(attn__child *child, char *message, size_t size);
 
-/* ANSWERED, CRASHED (the other end is closed) or TIMED_OUT. */
+/* ANSWERED, CRASHED (the other end is closed), TIMED_OUT, or LOST where memory
+ * is short. */
 attn_outcome attn__child_send(attn__child *child, const attn__message *message,
                               double seconds);
 attn_outcome attn__child_receive(attn__child *child, attn__message *message,
                                  double seconds);
 
 /* Send a call and take its answer. A crash or a timeout ends the child, adds
- * to *ends and says so in the answer's message. */
+ * to *ends and says so in the answer's message; so does want of memory, which
+ * is LOST and nobody's fault. */
 attn_outcome attn__converse(attn__child *child, const attn_value *values,
                             int32_t n, double timeout, int *ends,
                             attn_answer *answer);

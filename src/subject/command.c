@@ -109,15 +109,21 @@ static attn_status write_inputs(const command *c, const attn_value *values,
 
 /* --------------------------------------------------------------- results */
 
-static void take_array(attn_file *file, int64_t index, attn_answer *answer)
+/* An array that cannot be read, or holds no numbers, is passed over. False if
+ * memory is short. */
+static bool take_array(attn_file *file, int64_t index, attn_answer *answer)
 {
     attn_result *r = &answer->results[answer->n_results];
     attn_array array;
     attn_diag diag;
+    const attn_status status = attn_file_load(file, index, &array, &diag);
+    bool is_numbers;
 
-    if (attn_file_load(file, index, &array, &diag) != ATTN_OK)
-        return;
-    if (array.dtype != ATTN_NONE && array.rank <= ATTN_RESULT_MAX_RANK)
+    if (status != ATTN_OK)
+        return status != ATTN_E_NOMEM;
+    is_numbers =
+        array.dtype != ATTN_NONE && array.rank <= ATTN_RESULT_MAX_RANK;
+    if (is_numbers)
         r->data = attn__alloc((size_t)array.count * sizeof *r->data + 1);
     if (r->data) {
         r->dtype = array.dtype;
@@ -130,6 +136,16 @@ static void take_array(attn_file *file, int64_t index, attn_answer *answer)
         answer->n_results++;
     }
     attn_array_free(&array);
+    return !is_numbers || r->data;
+}
+
+static attn_outcome starve(attn_answer *answer)
+{
+    for (int32_t x = 0; x < answer->n_results; x++)
+        attn__free(answer->results[x].data);
+    answer->n_results = 0;
+    snprintf(answer->message, sizeof answer->message, "out of memory");
+    return ATTN_LOST;
 }
 
 /* Results by name where they have known ones, else in the file's order. */
@@ -140,24 +156,29 @@ static attn_outcome read_results(const command *c, attn_answer *answer)
     char path[MOST_COMMAND];
     attn_file *file;
     attn_diag diag;
+    attn_status status;
+    bool ok = true;
 
     path_in(c, "out.npz", path, sizeof path);
-    if (attn_file_open(path, &file, &diag) != ATTN_OK) {
+    status = attn_file_open(path, &file, &diag);
+    if (status == ATTN_E_NOMEM)
+        return starve(answer);
+    if (status != ATTN_OK) {
         snprintf(answer->message, sizeof answer->message, "{out}: %s",
                  diag.message);
         return ATTN_RAISED;
     }
-    for (size_t x = 0; x < sizeof known / sizeof known[0]; x++) {
+    for (size_t x = 0; ok && x < sizeof known / sizeof known[0]; x++) {
         const int64_t at = attn_file_find(file, known[x]);
 
         if (at >= 0 && answer->n_results < ATTN_RESULTS_MAX)
-            take_array(file, at, answer);
+            ok = take_array(file, at, answer);
     }
-    for (int64_t x = 0; x < attn_file_count(file) && answer->n_results == 0;
-         x++)
-        take_array(file, x, answer);
+    for (int64_t x = 0;
+         ok && x < attn_file_count(file) && answer->n_results == 0; x++)
+        ok = take_array(file, x, answer);
     attn_file_close(file);
-    return ATTN_ANSWERED;
+    return ok ? ATTN_ANSWERED : starve(answer);
 }
 
 /* ------------------------------------------------------------------- run */
@@ -240,12 +261,11 @@ static attn_outcome wait_for(pid_t pid, double timeout, int *status)
 
         if (ended == pid)
             return ATTN_ANSWERED;
-        if (ended < 0 && errno != EINTR)
-            return ATTN_CRASHED;
-        if (now() > until) {
+        if (now() > until || (ended < 0 && errno != EINTR)) {
             kill(-pid, SIGKILL);
-            waitpid(pid, status, 0);
-            return ATTN_TIMED_OUT;
+            while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+                continue;
+            return ended < 0 ? ATTN_CRASHED : ATTN_TIMED_OUT;
         }
         nanosleep(&pause, NULL);
     }
@@ -283,8 +303,11 @@ static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
 
     path_in(c, "out.npz", path, sizeof path);
     unlink(path);
-    if (write_inputs(c, values, n, &diag) != ATTN_OK ||
-        !fill_in(c, text, sizeof text) || !spawn(text, &pid)) {
+    if (write_inputs(c, values, n, &diag) != ATTN_OK) {
+        snprintf(answer->message, size, "{in}: %s", diag.message);
+        return ATTN_LOST;
+    }
+    if (!fill_in(c, text, sizeof text) || !spawn(text, &pid)) {
         snprintf(answer->message, size, "it cannot be started");
         return ATTN_LOST;
     }

@@ -25,8 +25,10 @@ static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
     attn_outcome outcome = ATTN_LOST;
     const void *reply = NULL;
 
-    if (!attn__encode_call(&out, values, n))
+    if (!attn__encode_call(&out, values, n)) {
+        snprintf(answer->message, sizeof answer->message, "out of memory");
         return ATTN_LOST;
+    }
     if (l->exchange(l->ctx, out.data, out.length, &reply, &in.length)) {
         in.data = (unsigned char *)(uintptr_t)reply; /* only read */
         outcome = attn__decode_answer(&in, answer);

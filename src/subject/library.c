@@ -29,7 +29,7 @@ typedef struct library {
     int ends;
 } library;
 
-static bool start(library *l, char *message, size_t size)
+static attn_status start(library *l, char *message, size_t size)
 {
     attn__message m = {0};
     attn_outcome outcome;
@@ -37,7 +37,7 @@ static bool start(library *l, char *message, size_t size)
 
     snprintf(message, size, "a child process cannot be started");
     if (!attn__child_fork(&l->child))
-        return false;
+        return ATTN_E_IO;
     if (l->child.pid == 0) {
         attn__serve_symbol(&l->symbol, l->child.link);
         attn__child_leave();
@@ -46,10 +46,17 @@ static bool start(library *l, char *message, size_t size)
     if (outcome == ATTN_ANSWERED)
         ok = attn__decode_hello(&m, &l->hello, message, size);
     attn__message_free(&m);
+    if (outcome == ATTN_LOST)
+        snprintf(message, size, "out of memory");
     if (!ok)
         attn__child_end(&l->child,
-                        outcome == ATTN_ANSWERED ? NULL : message, size);
-    return ok;
+                        outcome == ATTN_ANSWERED || outcome == ATTN_LOST
+                            ? NULL
+                            : message,
+                        size);
+    return ok                     ? ATTN_OK
+           : outcome == ATTN_LOST ? ATTN_E_NOMEM
+                                  : ATTN_E_IO;
 }
 
 static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
@@ -62,7 +69,8 @@ static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
                  l->ends);
         return ATTN_LOST;
     }
-    if (l->child.pid <= 0 && !start(l, a->message, sizeof a->message))
+    if (l->child.pid <= 0 &&
+        start(l, a->message, sizeof a->message) != ATTN_OK)
         return ATTN_LOST;
     return attn__converse(&l->child, values, n, l->timeout, &l->ends, a);
 }
@@ -151,10 +159,11 @@ attn_status attn__open_library(const char *what, size_t colon,
                                 .call = call};
     if (!l->symbol.is_callback)
         list_parameters(l);
-    if (!start(l, message, sizeof message)) {
-        attn__fail(diag, ATTN_E_IO, "subject", "%.100s", message);
+    status = start(l, message, sizeof message);
+    if (status != ATTN_OK) {
+        attn__fail(diag, status, "subject", "%.100s", message);
         close_library(l);
-        return ATTN_E_IO;
+        return status;
     }
     if (l->symbol.is_callback)
         attn__set_hello(&l->subject, &l->hello);

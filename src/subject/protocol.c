@@ -309,13 +309,14 @@ bool attn__encode_refusal(attn__message *m, const char *why)
     return attn__append(m, "R", 1) && encode_text(m, why);
 }
 
-static bool decode_result(attn__message *m, attn_result *r)
+/* CRASHED where it does not follow the protocol, LOST where memory is short. */
+static attn_outcome decode_result(attn__message *m, attn_result *r)
 {
     unsigned char head[2];
 
     if (!attn__take(m, head, 2) || head[1] > ATTN_RESULT_MAX_RANK ||
         head[0] > ATTN_I64)
-        return false;
+        return ATTN_CRASHED;
     r->dtype = (attn_dtype)head[0];
     r->rank = head[1];
     r->count = 1;
@@ -323,47 +324,54 @@ static bool decode_result(attn__message *m, attn_result *r)
         if (!attn__take(m, &r->shape[a], sizeof r->shape[a]) ||
             r->shape[a] < 0 ||
             !attn__mul_i64(r->count, r->shape[a], &r->count))
-            return false;
+            return ATTN_CRASHED;
     }
     if ((uint64_t)r->count > (m->length - m->at) / sizeof *r->data)
-        return false;
-    r->data = attn__alloc((size_t)r->count * sizeof *r->data);
-    return r->data &&
-           attn__take(m, r->data, (size_t)r->count * sizeof *r->data);
+        return ATTN_CRASHED;
+    r->data = attn__alloc((size_t)r->count * sizeof *r->data + 1);
+    if (!r->data)
+        return ATTN_LOST;
+    return attn__take(m, r->data, (size_t)r->count * sizeof *r->data)
+               ? ATTN_ANSWERED
+               : ATTN_CRASHED;
 }
 
-static bool decode_results(attn__message *m, attn_answer *a)
+static attn_outcome decode_results(attn__message *m, attn_answer *a)
 {
+    attn_outcome outcome = ATTN_ANSWERED;
     uint32_t n;
 
     if (!attn__take(m, &a->seconds, sizeof a->seconds) ||
         !attn__take(m, &a->mutated, sizeof a->mutated) ||
         !attn__take(m, &n, sizeof n) || n > ATTN_RESULTS_MAX)
-        return false;
-    for (uint32_t x = 0; x < n; x++) {
+        return ATTN_CRASHED;
+    for (uint32_t x = 0; x < n && outcome == ATTN_ANSWERED; x++) {
         a->n_results++;
-        if (!decode_result(m, &a->results[x]))
-            return false;
+        outcome = decode_result(m, &a->results[x]);
     }
     if (!(a->seconds >= 0 && a->seconds < 1e6))
         a->seconds = 0;
-    return true;
+    return outcome;
 }
 
 attn_outcome attn__decode_answer(attn__message *m, attn_answer *a)
 {
+    attn_outcome outcome = ATTN_CRASHED;
     char letter = '\0';
 
     attn__take(m, &letter, 1);
-    if (letter == 'A' && decode_results(m, a))
-        return ATTN_ANSWERED;
+    if (letter == 'A')
+        outcome = decode_results(m, a);
+    if (outcome == ATTN_ANSWERED)
+        return outcome;
     for (int32_t x = 0; x < a->n_results; x++)
         attn__free(a->results[x].data);
     a->n_results = 0;
     if (letter == 'R' &&
         attn__take_text(m, a->message, sizeof a->message))
         return ATTN_RAISED;
-    snprintf(a->message, sizeof a->message,
-             "its answer does not follow the protocol");
-    return ATTN_CRASHED;
+    snprintf(a->message, sizeof a->message, "%s",
+             outcome == ATTN_LOST ? "out of memory"
+                                  : "its answer does not follow the protocol");
+    return outcome;
 }

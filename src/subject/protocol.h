@@ -64,7 +64,8 @@ void attn__free_values(attn_value *values, int32_t n);
 /* Write an answer, or a refusal. */
 bool attn__encode_answer(attn__message *message, const attn_answer *answer);
 bool attn__encode_refusal(attn__message *message, const char *why);
-/* Read an answer; what does not follow the protocol is CRASHED. */
+/* Read an answer; what does not follow the protocol is CRASHED, and what
+ * memory is short for LOST. */
 attn_outcome attn__decode_answer(attn__message *message, attn_answer *answer);
 
 #endif

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "core/alloc.h"
-#include "core/half.h"
+#include "core/element.h"
 #include "subject/library.h"
 
 /* Behind every output lie so many bytes that must stay as they are. */
@@ -51,41 +51,31 @@ static bool refuse(calling *c, const char *name, const char *rule)
 static double element(const void *data, attn_dtype dtype, int64_t at)
 {
     switch (dtype) {
-    case ATTN_F64:
-        return ((const double *)data)[at];
-    case ATTN_F32:
-        return (double)((const float *)data)[at];
-    case ATTN_F16:
-        return (double)attn__f32_of_f16(((const uint16_t *)data)[at]);
     case ATTN_I64:
         return (double)((const int64_t *)data)[at];
     case ATTN_I32:
         return (double)((const int32_t *)data)[at];
-    default:
+    case ATTN_BOOL:
         return (double)((const unsigned char *)data)[at];
+    default:
+        return attn__read(data, dtype, at);
     }
 }
 
 static void store(void *data, attn_dtype dtype, int64_t at, double x)
 {
     switch (dtype) {
-    case ATTN_F64:
-        ((double *)data)[at] = x;
-        break;
-    case ATTN_F32:
-        ((float *)data)[at] = (float)x;
-        break;
-    case ATTN_F16:
-        ((uint16_t *)data)[at] = attn__f16_of_f64(x);
-        break;
     case ATTN_I64:
         ((int64_t *)data)[at] = (int64_t)x;
         break;
     case ATTN_I32:
         ((int32_t *)data)[at] = (int32_t)x;
         break;
-    default:
+    case ATTN_BOOL:
         ((unsigned char *)data)[at] = x != 0;
+        break;
+    default:
+        attn__write(data, dtype, at, x);
     }
 }
 

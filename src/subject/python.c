@@ -28,7 +28,7 @@ typedef struct python {
 /* ----------------------------------------------------------------- start */
 
 /* Start the child and hear its hello. On failure `message` has the reason. */
-static bool start(python *p, char *message, size_t size)
+static attn_status start(python *p, char *message, size_t size)
 {
     char *argv[] = {p->python, "-c", (char *)attn__child_py, p->file,
                     p->function, NULL};
@@ -38,18 +38,21 @@ static bool start(python *p, char *message, size_t size)
 
     snprintf(message, size, "%s cannot be started", p->python);
     if (!attn__child_start(&p->child, argv))
-        return false;
+        return ATTN_E_IO;
     snprintf(message, size, "%s did not answer", p->python);
     outcome = attn__child_receive(&p->child, &m, p->timeout + 20);
+    if (outcome == ATTN_LOST)
+        snprintf(message, size, "out of memory");
     if (outcome != ATTN_ANSWERED) {
-        attn__child_end(&p->child, message, size);
-        return false;
+        attn__child_end(&p->child, outcome == ATTN_LOST ? NULL : message,
+                        size);
+        return outcome == ATTN_LOST ? ATTN_E_NOMEM : ATTN_E_IO;
     }
     ok = attn__decode_hello(&m, &p->hello, message, size);
     attn__message_free(&m);
     if (!ok)
         attn__child_end(&p->child, NULL, 0);
-    return ok;
+    return ok ? ATTN_OK : ATTN_E_IO;
 }
 
 /* ------------------------------------------------------------------ call */
@@ -65,7 +68,7 @@ static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
         return ATTN_LOST;
     }
     if (p->child.pid <= 0 &&
-        !start(p, answer->message, sizeof answer->message))
+        start(p, answer->message, sizeof answer->message) != ATTN_OK)
         return ATTN_LOST;
     return attn__converse(&p->child, values, n, p->timeout, &p->ends, answer);
 }
@@ -89,6 +92,7 @@ attn_status attn__open_python(const char *what, size_t colon,
                               attn__opened *opened, attn_diag *diag)
 {
     python *p = attn__calloc(1, sizeof *p);
+    attn_status status;
     char message[160];
 
     if (!p)
@@ -104,10 +108,11 @@ attn_status attn__open_python(const char *what, size_t colon,
     }
     p->file[colon] = '\0';
     p->subject = (attn_subject){.name = p->name, .ctx = p, .call = call};
-    if (!start(p, message, sizeof message)) {
-        attn__fail(diag, ATTN_E_IO, "subject", "%s: %s", what, message);
+    status = start(p, message, sizeof message);
+    if (status != ATTN_OK) {
+        attn__fail(diag, status, "subject", "%s: %s", what, message);
         close_python(p);
-        return ATTN_E_IO;
+        return status;
     }
     attn__set_hello(&p->subject, &p->hello);
     *opened = (attn__opened){.subject = p->subject, .close = close_python};
