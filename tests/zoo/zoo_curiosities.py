@@ -104,7 +104,9 @@ def by_columns_own_maximum(q, k, v):
     return e / e.sum(-1, keepdims=True) @ v
 
 
-def two_halves(q, k, v):
+def joined(q, k, v, share):
+    """The first and the second half of the keys, each with its lse; share
+    says how much of the first half's o joins."""
     m = k.shape[-2] // 2
     if m == 0:
         return norm(dot(q, k) / math.sqrt(q.shape[-1])) @ v
@@ -116,24 +118,16 @@ def two_halves(q, k, v):
         z = e.sum(-1, keepdims=True)
         parts.append((e @ v[..., a:b, :] / z, t + np.log(z)))
     (o1, l1), (o2, l2) = parts
-    w = 1 / (1 + np.exp(l2 - l1))
+    w = share(l1, l2)
     return w * o1 + (1 - w) * o2
+
+
+def two_halves(q, k, v):
+    return joined(q, k, v, lambda l1, l2: 1 / (1 + np.exp(l2 - l1)))
 
 
 def two_halves_swapped(q, k, v):
-    m = k.shape[-2] // 2
-    if m == 0:
-        return norm(dot(q, k) / math.sqrt(q.shape[-1])) @ v
-    parts = []
-    for a, b in ((0, m), (m, k.shape[-2])):
-        s = dot(q, k[..., a:b, :]) / math.sqrt(q.shape[-1])
-        t = s.max(-1, keepdims=True)
-        e = np.exp(s - t)
-        z = e.sum(-1, keepdims=True)
-        parts.append((e @ v[..., a:b, :] / z, t + np.log(z)))
-    (o1, l1), (o2, l2) = parts
-    w = 1 / (1 + np.exp(l1 - l2))
-    return w * o1 + (1 - w) * o2
+    return joined(q, k, v, lambda l1, l2: 1 / (1 + np.exp(l1 - l2)))
 
 
 # alibi written differently

@@ -370,38 +370,24 @@ def grad_dv_soft(do, q, k, v):
     return ds @ k * r, t(ds) @ q * r, t(ds) @ do
 
 
-def grad_gqa(do, q, k, v):
-    """right: (B, H, L, D)"""
-    g = k.shape[1]
-    b, h, n, d = q.shape
-    kk, vv = np.repeat(k, h // g, 1), np.repeat(v, h // g, 1)
-    dq, dk, dv = grad(do, q, kk, vv)
+def grouped(do, q, k, v, fold):
+    """(B, H, L, D); fold brings dk and dv of (B, G, group, L, D) together."""
+    b, g = k.shape[:2]
+    n = q.shape[1] // g
+    dq, *rest = grad(do, q, np.repeat(k, n, 1), np.repeat(v, n, 1))
+    return dq, *(fold(a.reshape((b, g, n) + a.shape[2:])) for a in rest)
 
-    def fold(a):
-        return a.reshape((b, g, h // g) + a.shape[2:]).sum(2)
-    return dq, fold(dk), fold(dv)
+
+def grad_gqa(do, q, k, v):
+    return grouped(do, q, k, v, lambda a: a.sum(2))
 
 
 def grad_gqa_mean(do, q, k, v):
-    g = k.shape[1]
-    b, h, n, d = q.shape
-    kk, vv = np.repeat(k, h // g, 1), np.repeat(v, h // g, 1)
-    dq, dk, dv = grad(do, q, kk, vv)
-
-    def fold(a):
-        return a.reshape((b, g, h // g) + a.shape[2:]).mean(2)
-    return dq, fold(dk), fold(dv)
+    return grouped(do, q, k, v, lambda a: a.mean(2))
 
 
 def grad_gqa_last(do, q, k, v):
-    g = k.shape[1]
-    b, h, n, d = q.shape
-    kk, vv = np.repeat(k, h // g, 1), np.repeat(v, h // g, 1)
-    dq, dk, dv = grad(do, q, kk, vv)
-
-    def last(a):
-        return a.reshape((b, g, h // g) + a.shape[2:])[:, :, -1]
-    return dq, last(dk), last(dv)
+    return grouped(do, q, k, v, lambda a: a[:, :, -1])
 
 
 def grad_causal(do, q, k, v, causal=False):
