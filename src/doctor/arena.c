@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/alloc.h"
 
@@ -33,6 +34,16 @@ void *attn__arena_take(attn__arena *arena, int64_t n, size_t size)
 double *attn__arena_doubles(attn__arena *arena, int64_t n)
 {
     return attn__arena_take(arena, n, sizeof(double));
+}
+
+void *attn__arena_copy(attn__arena *arena, const void *x, int64_t n,
+                       size_t size)
+{
+    void *y = attn__arena_take(arena, n, size);
+
+    if (y && n > 0)
+        memcpy(y, x, (size_t)n * size);
+    return y;
 }
 
 const char *attn__arena_text(attn__arena *arena, const char *format, ...)

@@ -20,6 +20,9 @@ typedef struct attn__arena {
 /* n zeroed elements, or NULL. */
 void *attn__arena_take(attn__arena *arena, int64_t n, size_t size);
 double *attn__arena_doubles(attn__arena *arena, int64_t n);
+/* n elements of `size` bytes, copied, or NULL. */
+void *attn__arena_copy(attn__arena *arena, const void *x, int64_t n,
+                       size_t size);
 /* A formatted string; "" where memory is short. */
 const char *attn__arena_text(attn__arena *arena, const char *format, ...)
     ATTN__PRINTF(2, 3);

@@ -159,14 +159,10 @@ static double *take_y(const attn__binding *b, const attn_result *r,
     const int64_t shape[3] = {q->n.batch, q->n.len_q, width};
     const bool batch = attn__layout_facts_of(b->layout)->batch;
     const int64_t count = shape[0] * shape[1] * shape[2];
-    double *y;
 
     if (!has_shape(r, batch ? 3 : 2, batch ? shape : shape + 1))
         return NULL;
-    y = attn__arena_doubles(arena, count);
-    if (y)
-        memcpy(y, r->data, (size_t)count * sizeof *y);
-    return y;
+    return attn__arena_copy(arena, r->data, count, sizeof *r->data);
 }
 
 /* Which results are gradients of what: dq, dk, dv in this order. */
@@ -268,6 +264,15 @@ static void judge_shape(attn__question *q, const attn_answer *answer,
     q->wrong_shape = true;
 }
 
+/* Where one array serves twice, others cannot be asked about. */
+static bool is_shared(const attn__binding *b, const attn__question *q)
+{
+    attn__question shared = *q;
+
+    attn__share(b, &shared);
+    return shared.q == q->q && shared.v == q->v;
+}
+
 bool attn__ask(attn__binding *b, attn__question *q, attn__view view,
                attn__arena *arena)
 {
@@ -278,6 +283,11 @@ bool attn__ask(attn__binding *b, attn__question *q, attn__view view,
 
     q->answer = q->weights = q->lse = NULL;
     q->wrong_shape = false;
+    if (!is_shared(b, q)) {
+        q->outcome = ATTN_RAISED;
+        q->refusal = "one array cannot hold q, k and v that differ";
+        return !arena->failed;
+    }
     attn__pass(&call);
     if (!own.failed) {
         q->outcome = b->subject->call(b->subject->ctx, call.values, call.n,

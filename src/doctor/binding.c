@@ -84,6 +84,15 @@ static bool is_nameless(const attn__binding *b, attn__role role)
             (role == ROLE_O || role == ROLE_LSE));
 }
 
+/* An option, by its default: a number, a word, True or False. */
+static bool is_option(const attn__binding *b, int x)
+{
+    const attn_parameter *p = &b->subject->parameters[x];
+
+    return b->kind == ATTN_KIND_ATTENTION && p->optional && p->fallback &&
+           *p->fallback && strcmp(p->fallback, "None") != 0;
+}
+
 /* Where names do not tell, the first parameters are what the kind needs. */
 static void bind_by_position(attn__binding *b)
 {
@@ -98,7 +107,7 @@ static void bind_by_position(attn__binding *b)
         if (attn__parameter_of(b, role) >= 0)
             continue;
         while (next < b->subject->n_parameters &&
-               !is_nameless(b, b->role[next]))
+               (!is_nameless(b, b->role[next]) || is_option(b, next)))
             next++;
         if (next < b->subject->n_parameters)
             b->role[next++] = role;
@@ -158,6 +167,26 @@ static void bind_caches(attn__binding *b)
                attn__parameter_of(b, ROLE_LENGTHS) < 0;
 }
 
+/* attention(x) is that of x with itself, attention(x, context) with k = v. */
+static attn__sharing sharing_of(const attn__binding *b)
+{
+    if (b->kind != ATTN_KIND_ATTENTION ||
+        attn__parameter_of(b, ROLE_Q) < 0 ||
+        attn__parameter_of(b, ROLE_V) >= 0 ||
+        attn__parameter_of(b, ROLE_QKV) >= 0 ||
+        attn__parameter_of(b, ROLE_KV) >= 0)
+        return SHARED_NONE;
+    return attn__parameter_of(b, ROLE_K) >= 0 ? SHARED_KV : SHARED_ALL;
+}
+
+void attn__share(const attn__binding *b, attn__question *q)
+{
+    if (b->shared == SHARED_ALL)
+        q->q = q->k;
+    if (b->shared != SHARED_NONE)
+        q->v = q->k;
+}
+
 /* "kt", "k_T", "key_transposed"? */
 static bool is_turned(const attn__binding *b)
 {
@@ -179,6 +208,7 @@ void attn__bind(attn__binding *b, const attn_subject *subject, attn_kind kind)
     adjust(b);
     bind_caches(b);
     bind_by_position(b);
+    b->shared = sharing_of(b);
     b->k_turned = is_turned(b);
     for (size_t x = 0; x < sizeof carried / sizeof carried[0]; x++) {
         if (attn__parameter_of(b, carried[x].role) >= 0)
@@ -220,6 +250,15 @@ bool attn__speaks_of(const attn_subject *subject, const char *what)
     return false;
 }
 
+/* Does its first parameter say that it is a row of scores? */
+static bool holds_scores(const attn_subject *subject)
+{
+    char word[64];
+
+    attn__normalise(subject->parameters[0].name, word, sizeof word);
+    return strstr(" logits logit scores score s z ", word) != NULL;
+}
+
 attn_kind attn__guess_kind(const attn_subject *subject)
 {
     const char *colon = strrchr(subject->name, ':');
@@ -248,8 +287,11 @@ attn_kind attn__guess_kind(const attn_subject *subject)
         return ATTN_KIND_ROPE;
     if (contains(name, "softmax") && !has(&b, ROLE_K))
         return ATTN_KIND_SOFTMAX;
-    if (subject->n_parameters == 1)
+    if (has(&b, ROLE_AXIS) && !has(&b, ROLE_K))
         return ATTN_KIND_SOFTMAX;
-    return ATTN_KIND_ATTENTION;
+    if (subject->n_parameters != 1 || contains(name, "att") ||
+        attn__speaks_of(subject, "attention"))
+        return ATTN_KIND_ATTENTION;
+    return holds_scores(subject) ? ATTN_KIND_SOFTMAX : ATTN_KIND_AUTO;
 }
 

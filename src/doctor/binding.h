@@ -60,6 +60,13 @@ typedef enum attn__fusion {
     FUSION_FLAT     /* (B, L, 3 H D), or as H 3 D */
 } attn__fusion;
 
+/* One array may serve as more than one of q, k, v: k as v, or one as all. */
+typedef enum attn__sharing {
+    SHARED_NONE,
+    SHARED_KV,
+    SHARED_ALL
+} attn__sharing;
+
 enum { ATTN__MAX_PARAMETERS = 48 };
 
 typedef struct attn__binding {
@@ -70,6 +77,7 @@ typedef struct attn__binding {
     attn__layout layout;
     attn__fusion fusion;
     int32_t fusion_axis; /* where the axis of three would be */
+    attn__sharing shared;
     attn_dtype dtype;
     bool merged;       /* 4-D in, (batch, len, heads dim) out */
     bool mask_adds;    /* masks are passed as 0 and -inf */
@@ -97,7 +105,10 @@ void attn__bind(attn__binding *binding, const attn_subject *subject,
 int attn__parameter_of(const attn__binding *binding, attn__role role);
 /* Does the subject's documentation speak of a batch, or of heads? */
 bool attn__speaks_of(const attn_subject *subject, const char *what);
-/* The kind that the parameters and the name suggest. */
+/* Where arrays serve twice: q and v become k, which is what was changed. */
+void attn__share(const attn__binding *binding, attn__question *question);
+/* The kind that the parameters and the name suggest; AUTO where one array may
+ * be scores for a softmax, or what attends to itself. */
 attn_kind attn__guess_kind(const attn_subject *subject);
 
 /* Further views of the inputs, for hygiene. */

@@ -34,13 +34,11 @@ static void add_mask(attn__interview *in, attn__question *q,
     q->mask = random_mask(in, shape);
 }
 
-static void add_bias(attn__interview *in, attn__question *q)
+static void add_bias(attn__interview *in, attn__question *q,
+                     const int64_t shape[4])
 {
-    const attn__sizes *n = &q->n;
-    const int64_t shape[4] = {1, n->heads_q, n->len_q, n->len_k};
-
-    memcpy(q->bias_shape, shape, sizeof shape);
-    q->bias = normals(in, shape[1] * shape[2] * shape[3], 1.25);
+    memcpy(q->bias_shape, shape, sizeof q->bias_shape);
+    q->bias = normals(in, shape[0] * shape[1] * shape[2] * shape[3], 1.25);
 }
 
 /* 1/2, 3/8, 1/4, 3/16 ...: different for every head, no table of anybody. */
@@ -78,7 +76,7 @@ static void add_options(attn__interview *in, attn__question *q)
     const attn__sizes *n = &q->n;
 
     if (q->asked & ASK_BIAS)
-        add_bias(in, q);
+        add_bias(in, q, (int64_t[]){1, n->heads_q, n->len_q, n->len_k});
     if (q->asked & ASK_SCALE)
         q->scale = 0.34375;
     if (q->asked & ASK_SOFTCAP)
@@ -179,6 +177,8 @@ static attn__question *compose(attn__interview *in, const char *title,
                                attn__sizes sizes, uint32_t asked)
 {
     attn__question *q = &in->questions[in->n];
+    /* x scores high with itself: no higher than others with each other */
+    const bool self = in->binding->shared == SHARED_ALL;
 
     if (in->n >= ATTN__MAX_QUESTIONS)
         return NULL;
@@ -192,8 +192,13 @@ static attn__question *compose(attn__interview *in, const char *title,
         .window = {-1, -1},
     };
     q->q = normals(in, attn__count_q(&sizes), 1.25);
-    q->k = normals(in, attn__count_k(&sizes), 1.25);
+    q->k = normals(in, attn__count_k(&sizes), self ? 0.9 : 1.25);
     q->v = normals(in, attn__count_v(&sizes), 1.5);
+    attn__share(in->binding, q);
+    if (in->binding->fusion != FUSION_NONE)
+        q->asked |= attn__parameter_of(in->binding, ROLE_QKV) >= 0
+                        ? ASK_PACKED
+                        : ASK_PAIRED;
     if (in->varlen)
         add_sequences(in, q);
     if (in->layer)
@@ -235,6 +240,18 @@ attn__question *attn__compose_mask(attn__interview *in, const char *title,
     return in->arena->failed ? NULL : q;
 }
 
+attn__question *attn__compose_bias(attn__interview *in, const char *title,
+                                   attn__sizes sizes, const int64_t shape[4])
+{
+    attn__question *q = attn__compose(in, title, sizes, ASK_BIAS);
+
+    if (q)
+        add_bias(in, q, shape);
+    if (q && q->d_o && !in->arena->failed)
+        add_forward(in, q);
+    return in->arena->failed ? NULL : q;
+}
+
 /* The first n numbers of x, over and over, `count` in all. */
 static double *repeated(attn__interview *in, const double *x, int64_t n,
                         int64_t count)
@@ -259,6 +276,7 @@ attn__question *attn__same_for_all(attn__interview *in,
     *q = *question;
     q->k = repeated(in, q->k, n->len_k * n->dim_qk, attn__count_k(n));
     q->v = repeated(in, q->v, n->len_k * n->dim_v, attn__count_v(n));
+    attn__share(in->binding, q);
     if (q->mask && q->mask_shape[2] == 1) { /* of keys */
         const int64_t count = q->mask_shape[0] * q->mask_shape[1] * n->len_k;
 

@@ -455,7 +455,8 @@ static bool set_fault(demo *d, const char *fault)
  * packed projections have functions of their own. */
 bool attn__can_show(const attn__hypothesis *h)
 {
-    return !(h->needs & (ASK_BACKWARD | ASK_LAYER | ASK_PACKED | ASK_VARLEN));
+    return !(h->needs & (ASK_BACKWARD | ASK_LAYER | ASK_PACKED | ASK_PAIRED |
+                          ASK_VARLEN));
 }
 
 void attn__demo_step(attn_subject *subject, const attn__hypothesis *h)

@@ -170,6 +170,45 @@ void attn__judge(attn__exam *exam, attn__attempt *attempt, int most)
     attempt->plain_right = is_plain_right(&t, second);
 }
 
+/* The questions with as many queries as keys; NULL without enough of them, or
+ * where there are no others. */
+static attn__interview *only_squares(const attn__interview *in)
+{
+    attn__interview *squares;
+
+    if (!(in->sizes & ASK_CROSS) || in->backward || in->varlen || in->decode)
+        return NULL;
+    squares = attn__arena_copy(in->arena, in, 1, sizeof *in);
+    if (!squares)
+        return NULL;
+    squares->sizes &= ~(uint32_t)ASK_CROSS;
+    squares->n = 0;
+    for (int64_t x = 0; x < in->n; x++) {
+        if (in->questions[x].n.len_q == in->questions[x].n.len_k)
+            squares->questions[squares->n++] = in->questions[x];
+    }
+    return squares->n >= 8 && squares->n < in->n ? squares : NULL;
+}
+
+/* What was written for self-attention, and takes more keys in silence, may be
+ * explained where there are not more. */
+static void judge_squares(attn__exam *exam, attn__attempt *attempt)
+{
+    attn__attempt part = *attempt;
+    trial t;
+
+    part.interview = only_squares(attempt->interview);
+    if (!part.interview)
+        return;
+    t = start(exam, &part);
+    if (is_right(&t, first_tier(exam, &part)) ||
+        !is_explained(&t, first_tier(exam, &part), 1, false))
+        return;
+    *attempt = part;
+    attempt->interview->binding = &attempt->binding;
+    attempt->on_squares = true;
+}
+
 void attn__judge_further(attn__exam *exam, attn__attempt *attempt)
 {
     const attn__tier first = first_tier(exam, attempt);
@@ -177,6 +216,9 @@ void attn__judge_further(attn__exam *exam, attn__attempt *attempt)
 
     is_right(&t, first); /* for the scores */
     if (is_explained(&t, first, 2, true))
+        return;
+    judge_squares(exam, attempt);
+    if (attempt->state == STATE_NAMED)
         return;
     if (first != TIER_F16 && attn__is_coarse(attempt) &&
         !is_right(&t, TIER_F16))

@@ -42,9 +42,24 @@ static attn_status check(const attn_subject *s, const attn_doctor_options *o,
     return ATTN_OK;
 }
 
+/* One array and no word about it: what attends to itself, if attention makes
+ * sense of its answers, else a softmax. */
+static void examine_either(attn__exam *exam)
+{
+    exam->kind = ATTN_KIND_ATTENTION;
+    exam->report->kind = kind_names[exam->kind];
+    if (attn__examine_self(exam))
+        return;
+    exam->kind = ATTN_KIND_SOFTMAX;
+    exam->report->kind = kind_names[exam->kind];
+    attn__examine_softmax(exam);
+}
+
 static void examine(attn__exam *exam)
 {
-    if (exam->kind == ATTN_KIND_SOFTMAX)
+    if (exam->kind == ATTN_KIND_AUTO)
+        examine_either(exam);
+    else if (exam->kind == ATTN_KIND_SOFTMAX)
         attn__examine_softmax(exam);
     else if (exam->kind == ATTN_KIND_MERGE)
         attn__examine_merge(exam);

@@ -36,19 +36,11 @@ static int64_t worst_head(const sheet *s)
     return found;
 }
 
-static void *copied(attn__arena *arena, const void *x, int64_t n, size_t size)
-{
-    void *y = attn__arena_take(arena, n + 1, size);
-
-    if (y)
-        memcpy(y, x, (size_t)n * size);
-    return y;
-}
-
 static void keep(attn_report *r, const sheet *s)
 {
     const int64_t size = s->n.len_q * s->columns;
     const int64_t head = worst_head(s), first = head * size;
+    attn__arena *arena = &r->arena;
 
     r->head = (attn_report_head){
         .what = s->what,
@@ -56,11 +48,14 @@ static void keep(attn_report *r, const sheet *s)
         .head = head % s->n.heads_q,
         .rows = s->n.len_q,
         .columns = s->columns,
-        .right = copied(&r->arena, s->right + first, size, sizeof(double)),
-        .theirs = copied(&r->arena, s->theirs + first, size, sizeof(double)),
+        .right = attn__arena_copy(arena, s->right + first, size,
+                                  sizeof(double)),
+        .theirs = attn__arena_copy(arena, s->theirs + first, size,
+                                   sizeof(double)),
     };
     if (s->visible)
-        r->head.visible = copied(&r->arena, s->visible + first, size, 1);
+        r->head.visible =
+            attn__arena_copy(arena, s->visible + first, size, 1);
 }
 
 /* A wrong question of 6 to 16 keys; else the simplest wrong one, or any. */

@@ -27,6 +27,8 @@ typedef struct attn__attempt {
     bool hinted;          /* its documentation speaks of such axes */
     bool plain_right;     /* without options and groups it is right */
     bool by_memory;       /* named: it keeps state */
+    bool on_squares;      /* named: where len_q = len_k */
+    bool groups_at_random; /* with fewer KV heads */
     bool has_band;        /* a window that is always there, read out */
     int64_t band[2];
     bool has_slopes;      /* without scores, weights fall with distance */
@@ -94,6 +96,9 @@ int attn__list_meanings(const attn__exam *exam, const attn__attempt *attempt,
 
 /* Kinds. Each fills the report. */
 void attn__examine_attention(attn__exam *exam);
+/* Only if it is attention, right, with a bug that has a name or with weights
+ * of its own; else false, and the report is as it was. */
+bool attn__examine_self(attn__exam *exam);
 void attn__examine_softmax(attn__exam *exam);
 void attn__examine_merge(attn__exam *exam);
 void attn__examine_rope(attn__exam *exam);

@@ -97,8 +97,9 @@ static void report_named(attn__exam *exam, const attn__attempt *a)
         f->where = a->interview->backward ? "backward" : "forward";
         f->evidence = attn__arena_text(
             &r->arena,
-            "%s; with %s the prediction meets every answer to rounding%s",
+            "%s; with %s the prediction meets every answer%s to rounding%s",
             difference(exam, a, q), x->n > 1 ? "these bugs" : "this bug",
+            a->on_squares ? " with len_q = len_k" : "",
             x->beside ? ", but some paths are right" : "");
         f->repro = describe(exam, q);
         f->also = attn__arena_text(&r->arena, "%s", x->also);
@@ -114,6 +115,12 @@ static void report_unexplained(attn__exam *exam, attn__attempt *a)
 
     if (attn__explain_by_broadcast(exam, a))
         return;
+    if (exam->subject->call && attn__has_own_weights(a)) {
+        r->verdict = ATTN_VERDICT_UNDECIDED;
+        r->reason = "it projects its input with weights of its own; a "
+                    "function that takes them as w_q, w_k, w_v would tell";
+        return;
+    }
     if (q && q->d_o)
         attn__describe_gradients(exam, a, longer ? longer : q);
     else if (exam->subject->call)
@@ -149,6 +156,10 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
     if (a->binding.fusion != FUSION_NONE)
         attn__add_fact(r, "one array", "%s",
                        attn__fused_words(&a->binding, &r->arena));
+    if (a->binding.shared != SHARED_NONE)
+        attn__add_fact(r, "one array", "for %s",
+                       a->binding.shared == SHARED_ALL ? "q, k and v"
+                                                       : "k and v");
     if (a->binding.q_flat)
         attn__add_fact(r, "query", "one, without an axis of length");
     attn__add_fact(r, "scale", m->has_scale ? "%g" : "1/sqrt(head_dim)",
@@ -183,6 +194,8 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
     if (a->interview->sizes & ASK_GROUPS &&
         attn__layout_facts_of(a->binding.layout)->heads)
         attn__add_fact(r, "gqa", "head h uses KV head h div group");
+    if (a->groups_at_random)
+        attn__add_fact(r, "gqa", "memory at random with fewer KV heads");
     attn__add_fact(r, "precision", "%s",
                    a->tier == TIER_F64   ? "float64"
                    : a->tier == TIER_F32 ? "float32"
@@ -272,6 +285,11 @@ void attn__report_answers(attn__exam *exam, attn__attempt *a)
         attn__answered(r);
     if (a->state == STATE_RIGHT && a->tier > input_tier(exam))
         report_accuracy(exam, a);
+    if (a->state == STATE_RIGHT && attn__default_dropout(&a->binding) > 0)
+        attn__add_limit(r, "dropout-not-off", "")->evidence =
+            attn__arena_text(&r->arena,
+                             "it drops %g of the weights unless it is told 0",
+                             attn__default_dropout(&a->binding));
     report_facts(exam, a);
     report_refused(exam, a);
 }
@@ -284,8 +302,7 @@ static void stress(attn__exam *exam, attn__attempt *a)
     attn__stress_hidden_nan(exam, a);
     attn__stress_sums(exam, a);
     attn__check_views(exam, a);
-    if (a->state == STATE_RIGHT)
-        attn__check_further(exam, a);
+    attn__check_further(exam, a);
 }
 
 /* Wrong in a way that predicts whatever else is asked? */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "doctor/further.h"
+#include "doctor/stress.h"
 
 /* --------------------------------------------------------------- compare */
 
@@ -33,7 +34,7 @@ static void predict(attn__exam *exam, const attn__attempt *a,
 {
     attn__model model;
 
-    attn__model_init(&model);
+    attn__known_model(a, &model);
     if (wrong) {
         model.step[wrong->slot] = wrong->step;
         model.param[wrong->slot] = wrong->param;
@@ -233,6 +234,10 @@ static void check_lse(attn__exam *exam, const attn__attempt *a)
     }
     base2 = form == LSE_BASE_2;
     attn__add_fact(r, "lse_base", base2 ? "2" : "e");
+    if (base2 && exam->expect.identify)
+        attn__add_limit(r, "lse-base-or-empty", "")->evidence =
+            "the lse is in base 2: right for those who merge with powers of "
+            "2";
     if (worst <= allowed(a) ? !exam->expect.base2
                             : base2 && (exam->expect.identify ||
                                         exam->expect.base2))

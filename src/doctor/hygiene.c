@@ -54,22 +54,24 @@ static attn__question *again(attn__attempt *a, const attn__question *q,
 
 /* ------------------------------------------------------------- behaviour */
 
-/* The richest question that was answered, by options and sizes. */
+/* The richest question that was answered, by options and sizes: one with more
+ * keys than queries, where there is any. */
 static const attn__question *richest(const attn__attempt *a)
 {
-    const attn__question *best = NULL;
+    const attn__question *best = &a->interview->questions[0];
     int most = -1;
 
     for (int64_t x = 0; x < a->interview->n; x++) {
         const attn__question *q = &a->interview->questions[x];
-        const int bits = __builtin_popcount(q->asked);
+        const int bits = __builtin_popcount(q->asked) +
+                         (q->asked & ASK_CROSS ? 32 : 0);
 
-        if (bits > most && q->asked & ASK_CROSS) {
+        if (bits > most) {
             most = bits;
             best = q;
         }
     }
-    return best ? best : &a->interview->questions[0];
+    return best;
 }
 
 /* Three calls: A, B of the same shape, A again. */
@@ -101,37 +103,54 @@ static bool is_constant_at_length(attn__attempt *a)
     return !call || is_constant(call);
 }
 
-/* Of a subject that answers otherwise every time: does it keep something? One
- * query and two keys leave dropout few answers, of which some come back and
- * some do not. What is kept from the last call gives one, once the calls are
- * all the same; what piles up gives none twice. */
-static bool accumulates(attn__attempt *a)
+enum { CALLS = 24 };
+
+/* The same question over and over, after another one; from which call on the
+ * answer stays, and whether no answer before that came twice. -1: refused. */
+static int settles(attn__attempt *a, int64_t len, bool *all_new)
 {
-    enum { CALLS = 24 };
-    attn__sizes few = attn__sizes_single(a->interview, 2);
+    attn__interview *in = a->interview;
+    attn__sizes few = attn__sizes_single(in, len);
     const attn__question *calls[CALLS];
     attn__question *other, *q;
-    int news = 0;
+    int settled = 1;
 
-    few.len_q = a->interview->layer || a->interview->equal ||
-                        a->binding.fusion != FUSION_NONE
-                    ? 2
-                    : 1;
-    other = attn__compose(a->interview, "two keys", few, 0);
+    if (len == 2 && !in->layer && !in->equal &&
+        a->binding.fusion == FUSION_NONE &&
+        a->binding.shared != SHARED_ALL)
+        few.len_q = 1;
+    other = attn__compose(in, "few keys", few, 0);
     if (!other || !again(a, other, VIEW_PLAIN))
-        return false;
-    q = attn__compose(a->interview, "two keys", few, 0);
+        return -1;
+    q = attn__compose(in, "few keys", few, 0);
     for (int x = 0; x < CALLS; x++) {
-        bool seen = false;
-
         calls[x] = q ? again(a, q, VIEW_PLAIN) : NULL;
         if (!calls[x])
-            return false;
-        for (int y = 1; y < x; y++)
-            seen |= same(calls[x], calls[y]);
-        news += x > 0 && !seen;
+            return -1;
     }
-    return news == 1 || news == CALLS - 1;
+    for (int x = 2; x < CALLS; x++)
+        settled = same(calls[x], calls[x - 1]) ? settled : x;
+    *all_new = true;
+    for (int x = 2; x <= settled; x++) {
+        for (int y = 1; y < x; y++)
+            *all_new &= !same(calls[x], calls[y]);
+    }
+    return settled;
+}
+
+/* Of a subject that answers otherwise every time: does it keep something? One
+ * query and two keys leave dropout few answers, which come and go. What is
+ * kept from call to call never comes to the same answer twice, or it comes to
+ * one and stays there, once the calls are all the same. At once? Then also
+ * where dropout, however rare, would have much to drop. */
+static bool accumulates(attn__attempt *a)
+{
+    bool all_new;
+    const int settled = settles(a, 2, &all_new);
+
+    if (settled < 0 || !all_new)
+        return false;
+    return settled > 1 || settles(a, 16, &all_new) == 1;
 }
 
 attn__conduct attn__observe(attn__attempt *a)
@@ -210,6 +229,9 @@ bool attn__is_coarse(attn__attempt *a)
         return false;
     *near = *q;
     near->q = nudged(in->arena, q->q, attn__count_q(&q->n));
+    if (in->binding->shared == SHARED_ALL)
+        near->k = near->q;
+    attn__share(in->binding, near);
     if (q->layer.x)
         near->layer.x =
             nudged(in->arena, q->layer.x,

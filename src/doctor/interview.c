@@ -4,6 +4,7 @@
  * pairwise different, and on sizes that coincide, where some bugs live. */
 #include "doctor/interview.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +156,16 @@ static void ask_masks(attn__interview *in, attn__sizes sizes)
     }
 }
 
+/* A bias with all axes: some code takes it for scratch space. */
+static void ask_full_bias(attn__interview *in, attn__sizes n)
+{
+    attn__question *q = attn__compose_bias(
+        in, "bias", n, (int64_t[]){n.batch, n.heads_q, n.len_q, n.len_k});
+
+    if (q)
+        attn__put(in, q);
+}
+
 static void ask_options(attn__interview *in)
 {
     const uint32_t takes = in->binding->takes;
@@ -167,6 +178,8 @@ static void ask_options(attn__interview *in)
             ask_masks(in, attn__sizes_square(in));
             continue;
         }
+        if (options[x] == ASK_BIAS)
+            ask_full_bias(in, attn__sizes_general(in));
         ask(in, "option", attn__sizes_square(in), options[x]);
         ask(in, "option", attn__sizes_general(in), options[x]);
     }
@@ -243,18 +256,56 @@ static void ask_coincidences(attn__interview *in)
     }
 }
 
+/* A call, by its keys and the seconds that it took. */
+typedef struct timed {
+    int64_t len;
+    double seconds;
+} timed;
+
+/* What a call with `len` keys will take: as it grew from the first call that
+ * took any time to the last, but no faster than loops within loops within
+ * loops. */
+static double expected_seconds(timed first, timed last, int64_t len)
+{
+    double power = 3;
+
+    if (last.len == 0)
+        return 0;
+    if (2 * last.len >= 3 * first.len)
+        power = log(last.seconds / first.seconds) /
+                log((double)last.len / (double)first.len);
+    return last.seconds *
+           pow((double)len / (double)last.len, fmin(fmax(power, 0), 3));
+}
+
+static timed ask_length(attn__interview *in, int64_t len, uint32_t asked)
+{
+    const double before = in->binding->seconds;
+
+    ask(in, "length", attn__sizes_long(in, len), asked);
+    return (timed){len, in->binding->seconds - before};
+}
+
 static void ask_lengths(attn__interview *in)
 {
     static const int64_t lens[] = {2,  3,  5,  8,  13, 16, 17,
                                    31, 33, 37, 64, 65, 70, 130};
     const uint32_t causal = in->binding->takes & ASK_CAUSAL;
+    timed first = {0}, last = {0};
 
     for (size_t x = 0; x < sizeof lens / sizeof lens[0]; x++) {
-        if (is_slow(in) || in->equal || in->varlen)
+        timed call;
+
+        if (is_slow(in) || in->equal || in->varlen ||
+            expected_seconds(first, last, lens[x]) > in->budget / 8)
             return;
-        ask(in, "length", attn__sizes_long(in, lens[x]), 0);
+        call = ask_length(in, lens[x], 0);
+        if (call.seconds > 1e-3) {
+            last = call;
+            first = first.len == 0 ? call : first;
+        }
         if (causal && lens[x] > 30 && lens[x] < 40)
-            ask(in, "length", attn__sizes_long(in, lens[x]), causal);
+            ask_length(in, lens[x], causal);
     }
 }
 

@@ -46,6 +46,9 @@ attn__question *attn__compose(attn__interview *in, const char *title,
 attn__question *attn__compose_mask(attn__interview *in, const char *title,
                                    attn__sizes sizes, uint32_t asked,
                                    const int64_t shape[4]);
+/* The same, with a bias of this shape. */
+attn__question *attn__compose_bias(attn__interview *in, const char *title,
+                                   attn__sizes sizes, const int64_t shape[4]);
 /* A copy, not on the list, whose k, v and mask are the same for every batch
  * element and head, so that a view of stride 0 can hold them. */
 attn__question *attn__same_for_all(attn__interview *in,

@@ -257,6 +257,8 @@ static uint32_t possible_sizes(const attn__attempt *a)
         return ASK_GROUPS | ASK_CROSS;
     if (b->fusion != FUSION_NONE)
         return has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0;
+    if (b->shared != SHARED_NONE)
+        return b->shared == SHARED_KV ? ASK_GROUPS | ASK_CROSS : 0;
     if (!a->interview->layer)
         return ASK_GROUPS | ASK_CROSS | ASK_DIMS;
     return ASK_MODEL | (has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0) |
@@ -293,13 +295,16 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     if (in->layer && !has_role(&a->binding, ROLE_HEADS) && in->heads == 0)
         in->heads = 1;
     in->possible = possible_sizes(a);
+    if (!attn__layout_facts_of(way.layout)->heads)
+        in->possible &= ~(uint32_t)ASK_GROUPS; /* nothing to group */
     a->hinted = rank_of(a) == 2 && (attn__speaks_of(exam->subject, "batch") ||
                                     attn__speaks_of(exam->subject, "head") ||
                                     attn__speaks_of(exam->subject, "(b,"));
 }
 
-bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
-                       attn__attempt *a)
+/* With sizes that differ by `most_sizes` at the most. */
+static bool attempt_with(attn__exam *exam, attn__way way, int most,
+                         uint32_t most_sizes, attn__attempt *a)
 {
     attn__interview *in =
         attn__arena_take(&exam->arena, 1, sizeof *a->interview);
@@ -308,6 +313,7 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
     if (!in)
         return false;
     prepare(exam, way, a);
+    in->possible &= most_sizes;
     if (!make_contact(in)) {
         a->refusal = in->refusal ? in->refusal : "";
         a->wrong_shape = in->wrong_shape;
@@ -334,6 +340,27 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
         a->by_memory = true;
         a->explanation.n = 1;
     }
+    return true;
+}
+
+/* Code that takes no groups may read beyond the keys of fewer heads: memory at
+ * random, in which nothing can be seen. */
+bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
+                       attn__attempt *a)
+{
+    attn__attempt fewer;
+
+    if (!attempt_with(exam, way, most, UINT32_MAX, a))
+        return false;
+    if (a->conduct == CONDUCT_FINE || !(a->interview->sizes & ASK_GROUPS))
+        return true;
+    if (!attempt_with(exam, way, most, ~(uint32_t)ASK_GROUPS, &fewer))
+        return false;
+    if (fewer.state == STATE_SILENT || fewer.conduct != CONDUCT_FINE)
+        return true;
+    *a = fewer;
+    a->interview->binding = &a->binding;
+    a->groups_at_random = true;
     return true;
 }
 
@@ -668,7 +695,8 @@ static bool find_separate(attn__exam *exam, attn__attempt *best)
     bool found;
 
     attn__bind(&b, exam->subject, exam->kind);
-    if (exam->kind == ATTN_KIND_BACKWARD || b.takes & rows || is_packing(&b))
+    if (exam->kind == ATTN_KIND_BACKWARD || b.takes & rows ||
+        is_packing(&b) || b.shared == SHARED_ALL)
         return find_way(exam, ways, N_WAYS, best);
     if (speaks_of_one_query(exam->subject) &&
         find_way(exam, one_query_ways, N_ONE_QUERY_WAYS, best) &&
@@ -682,6 +710,20 @@ static bool find_separate(attn__exam *exam, attn__attempt *best)
         (found && (one.interview->equal || !beats(exam, &one, best))))
         return found;
     *best = one;
+    return true;
+}
+
+bool attn__examine_self(attn__exam *exam)
+{
+    attn__attempt best;
+
+    if (!find_way(exam, ways, N_WAYS, &best) || best.by_memory ||
+        best.state == STATE_SILENT || best.conduct != CONDUCT_FINE)
+        return false;
+    best.interview->binding = &best.binding;
+    if (best.state == STATE_UNEXPLAINED && !attn__has_own_weights(&best))
+        return false;
+    attn__report_attempt(exam, &best);
     return true;
 }
 

@@ -30,6 +30,9 @@ typedef enum form {
     FORM_AXIS_FIRST,
     FORM_ALL,
     FORM_LAST_TWO,
+    FORM_SUM_MIDDLE, /* the maximum is that of the last axis */
+    FORM_SUM_FIRST,
+    FORM_SUM_ALL,
     FORM_TWICE,
     FORM_MISSING,
     FORM_EXP,
@@ -58,6 +61,15 @@ static const struct {
     [FORM_AXIS_FIRST] = {"softmax-wrong-axis", "It is the first"},
     [FORM_ALL] = {"softmax-joint-axes", "It is the whole array"},
     [FORM_LAST_TWO] = {"softmax-joint-axes", "They are the last two"},
+    [FORM_SUM_MIDDLE] = {"softmax-wrong-axis",
+                         "The sum runs over the last but one, the maximum over "
+                         "the last"},
+    [FORM_SUM_FIRST] = {"softmax-wrong-axis",
+                        "The sum runs over the first, the maximum over the "
+                        "last"},
+    [FORM_SUM_ALL] = {"softmax-joint-axes",
+                      "The sum is that of the whole array, the maximum that of "
+                      "the last axis"},
     [FORM_TWICE] = {"softmax-twice", ""},
     [FORM_MISSING] = {"softmax-missing", "The input comes back"},
     [FORM_EXP] = {"softmax-missing", "exp(x) is not divided by its sum"},
@@ -90,6 +102,28 @@ static int64_t group_of(const probe *p, int64_t e, int axes)
     const int64_t c = axes & 4 ? 0 : e % p->n[2];
 
     return (a * p->n[1] + b) * p->n[2] + c;
+}
+
+/* y = exp(x - max) / sum: the maximum and the sum over axes of their own. */
+static void mixed_softmax(const probe *p, int max_axes, int sum_axes,
+                          double *y)
+{
+    const int64_t n = size_of(p);
+    double max[MOST], sum[MOST] = {0};
+
+    for (int64_t e = 0; e < n; e++)
+        max[e] = -INFINITY;
+    for (int64_t e = 0; e < n; e++) {
+        const int64_t g = group_of(p, e, max_axes);
+
+        max[g] = fmax(max[g], p->x[e]);
+    }
+    for (int64_t e = 0; e < n; e++) {
+        y[e] = exp(p->x[e] - max[group_of(p, e, max_axes)]);
+        sum[group_of(p, e, sum_axes)] += y[e];
+    }
+    for (int64_t e = 0; e < n; e++)
+        y[e] /= sum[group_of(p, e, sum_axes)];
 }
 
 /* y = exp(x - max) / (sum + extra exp(-max) + eps), by group. */
@@ -170,25 +204,39 @@ static void elementwise(const probe *p, form f, double *y)
     }
 }
 
+/* The axes over which a form sums. */
+static int axes_of(const probe *p, form f)
+{
+    switch (f) {
+    case FORM_AXIS_MIDDLE:
+    case FORM_SUM_MIDDLE:
+        return p->rank > 1 ? 2 : 4;
+    case FORM_AXIS_FIRST:
+    case FORM_SUM_FIRST:
+        return p->rank == 3 ? 1 : p->rank == 2 ? 2 : 4;
+    case FORM_ALL:
+    case FORM_SUM_ALL:
+        return 7;
+    case FORM_LAST_TWO:
+        return 6;
+    default:
+        return 4;
+    }
+}
+
 static void predict(const probe *p, form f, double *y)
 {
     const bool square = p->rank == 2 && p->n[1] == p->n[2];
     double once[MOST];
 
-    if (f >= FORM_KEEPDIMS_SUM && f <= FORM_KEEPDIMS_GLOBAL && square)
+    if (f >= FORM_SUM_MIDDLE && f <= FORM_SUM_ALL)
+        mixed_softmax(p, 4, axes_of(p, f), y);
+    else if (f >= FORM_KEEPDIMS_SUM && f <= FORM_KEEPDIMS_GLOBAL && square)
         keepdims(p, f == FORM_KEEPDIMS_BOTH, f == FORM_KEEPDIMS_GLOBAL, y);
     else if (f >= FORM_MISSING && f <= FORM_SIGMOID)
         elementwise(p, f, y);
     else
-        softmax(p, p->x,
-                f == FORM_AXIS_MIDDLE && p->rank > 1 ? 2
-                : f == FORM_AXIS_FIRST ? (p->rank == 3   ? 1
-                                          : p->rank == 2 ? 2
-                                                         : 4)
-                : f == FORM_ALL                           ? 7
-                : f == FORM_LAST_TWO                      ? 6
-                                                          : 4,
-                f == FORM_ONE,
+        softmax(p, p->x, axes_of(p, f), f == FORM_ONE,
                 f == FORM_ONE_AFTER_MAX ? 1
                 : f >= FORM_EPS_2 && f <= FORM_EPS_6
                     ? pow(10, -2 - (double)(f - FORM_EPS_2))

@@ -416,10 +416,9 @@ static attn_input cache_before(const attn__call *c, const double *x,
 
     if (c->binding->whole)
         return past(c, x, dim);
-    y = attn__arena_doubles(c->arena, rows * size + 1);
+    y = attn__arena_copy(c->arena, x, rows * size, sizeof *x);
     if (!y)
         return (attn_input){0};
-    memcpy(y, x, (size_t)(rows * size) * sizeof *y);
     for (int64_t r = 0; r < rows; r++) {
         const int64_t last = last_row(c->question, r / n->heads_kv);
 
@@ -517,14 +516,14 @@ static bool layer_value(const attn__call *c, attn__role role, attn_value *v)
     return true;
 }
 
-/* Does it drop unless told not to, with no switch for training? */
-static bool is_dropping(const attn__binding *b)
+double attn__default_dropout(const attn__binding *b)
 {
     const int x = attn__parameter_of(b, ROLE_DROPOUT);
-    const char *fallback = b->subject->parameters[x].fallback;
+    const char *fallback = x >= 0 ? b->subject->parameters[x].fallback : NULL;
 
-    return attn__parameter_of(b, ROLE_TRAINING) < 0 && fallback &&
-           atof(fallback) > 0;
+    return attn__parameter_of(b, ROLE_TRAINING) < 0 && fallback
+               ? atof(fallback)
+               : 0;
 }
 
 /* What the question asks by this role. */
@@ -578,7 +577,8 @@ static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
     else if (role == ROLE_D_MODEL)
         *v = of_integer(q->layer.x ? q->layer.model
                                    : attn__width_q(&q->n));
-    else if (role == ROLE_DROPOUT && is_dropping(c->binding))
+    else if (role == ROLE_DROPOUT &&
+             attn__default_dropout(c->binding) > 0)
         *v = of_real(0);
     else if (role == ROLE_OFFSET && q->offset)
         *v = q->cu_q ? of_tensor(integers(c, q->offset, q->n_sequences))

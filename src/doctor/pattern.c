@@ -35,6 +35,17 @@ static double ratio(const attn__reading *r, const attn__pairs *row, int64_t j)
     return log(p_at(r, row, j)) - s_at(r, row, j);
 }
 
+/* Weights are not negative: what is, is something else, in which a pattern
+ * of weights would be chance. */
+static bool are_weights(const attn__reading *r)
+{
+    for (int64_t x = 0; x < attn__count_pairs(&r->work->n); x++) {
+        if (!(r->p[x] >= -r->close))
+            return false;
+    }
+    return true;
+}
+
 /* An interval of numbers seen. */
 typedef struct range {
     double low, high;
@@ -313,7 +324,7 @@ static attn__pattern pattern_of_blocks(attn__exam *exam,
     const char *text = "";
     double slope;
 
-    if (n < 2 || 2 * n > keys || keys > MOST_KEYS)
+    if (n < 2 || 2 * n > keys || keys > MOST_KEYS || !are_weights(r))
         return PATTERN_NONE;
     for (int64_t t = 1; t < n && t < 6; t++)
         text = attn__arena_text(&exam->report->arena, "%s%s%lld", text,
@@ -586,7 +597,7 @@ attn__pattern attn__pattern_of(attn__exam *exam, attn__attempt *a,
     if (is_other_scale(exam, r, evidence))
         return PATTERN_SCALE;
     found = pattern_of_blocks(exam, r, evidence);
-    if (found == PATTERN_NONE && goes_with_distance(r))
+    if (found == PATTERN_NONE && are_weights(r) && goes_with_distance(r))
         found = PATTERN_DISTANCE;
     return found;
 }

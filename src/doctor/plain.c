@@ -63,13 +63,11 @@ bool attn__plain_integers(attn__plain_call *c, attn__role role,
                           const int64_t *x, int32_t rank, const int64_t *shape)
 {
     const int64_t n = count_of(rank, shape);
-    int64_t *data = attn__arena_take(&c->exam->arena, n + 1, sizeof *data);
+    int64_t *data = attn__arena_copy(&c->exam->arena, x, n, sizeof *data);
 
-    if (!data)
-        return false;
-    memcpy(data, x, (size_t)n * sizeof *data);
-    return attn__plain_value(c, role,
-                             of(attn_in_dense(data, ATTN_I64, rank, shape)));
+    return data && attn__plain_value(
+                       c, role,
+                       of(attn_in_dense(data, ATTN_I64, rank, shape)));
 }
 
 /* ------------------------------------------------------------------ call */

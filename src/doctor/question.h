@@ -36,7 +36,8 @@ enum {
     ASK_BACKWARD = 1 << 21, /* gradients */
     ASK_LAYER = 1 << 22,    /* projections */
     ASK_MODEL = 1 << 23,    /* model width != heads x dim */
-    ASK_PACKED = 1 << 24,   /* q, k, v from one matrix */
+    ASK_PACKED = 1 << 24,   /* q, k, v from one matrix, or in one array, */
+    ASK_PAIRED = 1 << 25,   /* or k, v in one array */
     ASK_ALONE = 1 << 30     /* of hypotheses: not as one of two that only
                                together meet a question */
 };

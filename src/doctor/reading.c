@@ -40,15 +40,6 @@ attn__question *attn__compose_reading(attn__attempt *a, attn__sizes n,
     return q->v && zeros ? q : NULL;
 }
 
-static void *copied(attn__arena *arena, const void *x, int64_t n, size_t size)
-{
-    void *y = attn__arena_take(arena, n + 1, size);
-
-    if (y)
-        memcpy(y, x, (size_t)n * size);
-    return y;
-}
-
 /* What `like` asks, and its scores where dimensions allow. */
 static void resemble(attn__question *q, const attn__question *like)
 {
@@ -82,13 +73,13 @@ bool attn__read(attn__exam *exam, attn__attempt *a, const attn__question *like,
     attn__model_init(&model);
     attn__predict(w, &model, &a->meaning, q);
     *r = (attn__reading){.question = q, .work = w, .p = q->answer};
-    r->right = copied(arena, w->p, pairs, sizeof *w->p);
-    r->visible = copied(arena, w->visible, pairs, 1);
-    r->mass = copied(arena, w->mass, attn__count_rows(&q->n),
+    r->right = attn__arena_copy(arena, w->p, pairs, sizeof *w->p);
+    r->visible = attn__arena_copy(arena, w->visible, pairs, 1);
+    r->mass = attn__arena_copy(arena, w->mass, attn__count_rows(&q->n),
                      sizeof *w->mass);
     model.step[SLOT_HIDE] = attn__nothing;
     attn__predict(w, &model, &a->meaning, q);
-    r->s = copied(arena, w->s, pairs, sizeof *w->s);
+    r->s = attn__arena_copy(arena, w->s, pairs, sizeof *w->s);
     r->close = a->tier == TIER_F64 ? 1e-7 : 1e-3;
     return !arena->failed;
 }

@@ -7,19 +7,23 @@
 #include <math.h>
 #include <string.h>
 
-/* With the wrong steps that are known already. */
+void attn__known_model(const attn__attempt *a, attn__model *model)
+{
+    attn__model_init(model);
+    for (int x = 0; a->state == STATE_NAMED && x < a->explanation.n; x++) {
+        const attn__hypothesis *wrong = a->explanation.wrong[x];
+
+        model->step[wrong->slot] = wrong->step;
+        model->param[wrong->slot] = wrong->param;
+    }
+}
+
 bool attn__is_met(attn__exam *exam, const attn__attempt *a,
                   const attn__question *q)
 {
     attn__model model;
 
-    attn__model_init(&model);
-    for (int x = 0; a->state == STATE_NAMED && x < a->explanation.n; x++) {
-        const attn__hypothesis *wrong = a->explanation.wrong[x];
-
-        model.step[wrong->slot] = wrong->step;
-        model.param[wrong->slot] = wrong->param;
-    }
+    attn__known_model(a, &model);
     attn__predict(&exam->work, &model, &a->meaning, q);
     return attn__compare(&exam->work, q, a->tier).worst <= 1;
 }
@@ -45,14 +49,14 @@ static void shift_rows(attn__question *q, attn__arena *arena, double scale,
                        double (*shift)(int64_t i, double by), double by)
 {
     const int64_t dim = q->n.dim_qk;
-    double *qs = attn__arena_doubles(arena, attn__count_q(&q->n));
-    double *ks = attn__arena_doubles(arena, attn__count_k(&q->n));
+    double *qs =
+        attn__arena_copy(arena, q->q, attn__count_q(&q->n), sizeof *qs);
+    double *ks =
+        attn__arena_copy(arena, q->k, attn__count_k(&q->n), sizeof *ks);
     const double root = sqrt(fabs(by / scale));
 
     if (!qs || !ks)
         return;
-    memcpy(qs, q->q, (size_t)attn__count_q(&q->n) * sizeof *qs);
-    memcpy(ks, q->k, (size_t)attn__count_k(&q->n) * sizeof *ks);
     for (int64_t r = 0; r < attn__count_rows(&q->n); r++)
         qs[r * dim] = shift(r % q->n.len_q, by) / scale / root;
     for (int64_t r = 0; r < q->n.batch * q->n.heads_kv * q->n.len_k; r++)
@@ -89,6 +93,7 @@ static bool stands_with(attn__exam *exam, attn__attempt *a,
     if (!q)
         return true;
     shift_rows(q, a->interview->arena, scale_of(a, &n), shift, by);
+    attn__share(&a->binding, q);
     return !attn__put_aside(a, q) || attn__is_met(exam, a, q);
 }
 
@@ -131,14 +136,15 @@ static void say(attn__exam *exam, attn_finding *f, const char *what,
 void attn__stress_shift(attn__exam *exam, attn__attempt *a)
 {
     attn_report *r = exam->report;
+    const bool self = a->binding.shared == SHARED_ALL; /* scores only rise */
     double up, down, apart;
 
     if (a->meaning.sinks || a->meaning.softcap > 0 ||
         scale_of(a, &a->interview->questions[0].n) == 0)
         return;
     up = first_fall(exam, a, all_rows, 1);
-    down = first_fall(exam, a, all_rows, -1);
-    apart = first_fall(exam, a, other_rows, 1);
+    down = self ? 0 : first_fall(exam, a, all_rows, -1);
+    apart = self ? 0 : first_fall(exam, a, other_rows, 1);
     if (up > 0 && up <= 2000) {
         say(exam, attn__add_fault(r, "softmax-no-max", ""),
             "a constant of %g added to all scores must not change anything, "
@@ -149,8 +155,12 @@ void attn__stress_shift(attn__exam *exam, attn__attempt *a)
             "the running maximum does not go down with the scores: %g taken "
             "off all of them must not change anything, but does",
             down);
-    } else if (up > 0 && up <= 1e5 && exam->options.dtype != ATTN_F16) {
-        say(exam, attn__add_fault(r, "score-overflow-16bit", ""),
+    } else if (up > 0 && up <= 1e5) {
+        /* 16 bits all through end where 16 bits end */
+        say(exam,
+            exam->options.dtype == ATTN_F16
+                ? attn__add_limit(r, "score-overflow-16bit", "")
+                : attn__add_fault(r, "score-overflow-16bit", ""),
             "scores of %g are lost", up);
     } else if (down > 0 || up > 0) {
         say(exam, attn__add_limit(r, "online-max-stale", ""),
@@ -173,10 +183,9 @@ static void part_scores(attn__question *q, attn__arena *arena, double scale,
     double *ks;
 
     shift_rows(q, arena, scale, all_rows, by);
-    ks = attn__arena_doubles(arena, attn__count_k(&q->n));
+    ks = attn__arena_copy(arena, q->k, attn__count_k(&q->n), sizeof *ks);
     if (!ks)
         return;
-    memcpy(ks, q->k, (size_t)attn__count_k(&q->n) * sizeof *ks);
     for (int64_t r = 0; r < q->n.batch * q->n.heads_kv * n; r++)
         ks[r * dim] *= visible[r % n] ? -1 : 1;
     q->k = ks;
@@ -271,6 +280,8 @@ static bool leaks_causally(attn__exam *exam, attn__attempt *a, double by)
     attn__model_init(&right);
     attn__predict(&exam->work, &right, &a->meaning, q); /* for positions */
     part_causally(q, a->interview->arena, scale_of(a, &n), by, &exam->work);
+    if (a->binding.shared == SHARED_KV)
+        attn__share(&a->binding, q);
     return attn__put_aside(a, q) && !attn__is_met(exam, a, q) &&
            !breaks_down(q);
 }
@@ -288,6 +299,7 @@ static bool leaks(attn__exam *exam, attn__attempt *a, uint32_t option,
     if (!q)
         return false;
     part_scores(q, a->interview->arena, scale_of(a, &q->n), by, visible);
+    attn__share(&a->binding, q);
     return attn__put_aside(a, q) && !attn__is_met(exam, a, q) &&
            !breaks_down(q);
 }

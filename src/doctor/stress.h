@@ -14,6 +14,8 @@ void attn__stress_empty_rows(attn__exam *exam, attn__attempt *attempt);
 void attn__stress_hidden_nan(attn__exam *exam, attn__attempt *attempt);
 void attn__stress_sums(attn__exam *exam, attn__attempt *attempt);
 
+/* With the wrong steps that are known already. */
+void attn__known_model(const attn__attempt *attempt, attn__model *model);
 /* Does the answer meet the prediction, with the bugs that are known? */
 bool attn__is_met(attn__exam *exam, const attn__attempt *attempt,
                   const attn__question *question);

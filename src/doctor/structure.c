@@ -262,6 +262,49 @@ static bool report_partly(attn__exam *exam, const attn__attempt *a)
     return true;
 }
 
+/* ------------------------------------------------------- its own weights */
+
+/* Of one token attention(x, x, x) is x. To *y: what this subject makes of the
+ * token x, of dim numbers; false if it is refused. */
+static bool ask_token(attn__attempt *a, const double *x, const double **y)
+{
+    attn__sizes n = attn__sizes_single(a->interview, 1);
+    attn__question *q = attn__aside(a, n, 0);
+
+    if (!q || q->n.len_q != 1 || q->n.len_k != 1)
+        return false;
+    q->k = x;
+    q->q = a->binding.shared == SHARED_ALL ? x : q->q;
+    attn__share(&a->binding, q);
+    if (!attn__put_aside(a, q))
+        return false;
+    *y = q->answer;
+    return true;
+}
+
+/* Linear in one token, and not a multiple of it: projections with weights of
+ * its own, of which one cannot know whether they are right. */
+bool attn__has_own_weights(attn__attempt *a)
+{
+    const double x[3][16] = {{1, 0.5, -2}, {-0.5, 3, 1}, {0.5, 3.5, -1}};
+    const double *y[3];
+    double sum = 0, turned = 0, size = 0;
+
+    if (a->binding.shared == SHARED_NONE)
+        return false;
+    for (int t = 0; t < 3; t++) {
+        if (!ask_token(a, x[t], &y[t]))
+            return false;
+    }
+    for (int c = 0; c < 3; c++) {
+        sum = fmax(sum, fabs(y[0][c] + y[1][c] - y[2][c]));
+        size = fmax(size, fabs(y[2][c]));
+    }
+    turned = fmax(fabs(y[0][0] * x[0][1] - y[0][1] * x[0][0]),
+                  fabs(y[0][1] * x[0][2] - y[0][2] * x[0][1]));
+    return sum < 1e-4 * size && turned > 1e-3 * size;
+}
+
 /* An answer that does not look at all of its inputs. */
 static bool find_ignored(attn__exam *exam, attn__attempt *a)
 {

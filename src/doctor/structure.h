@@ -30,4 +30,8 @@ bool attn__finds_eps(attn__exam *exam, attn__attempt *attempt,
 void attn__describe_gradients(attn__exam *exam, const attn__attempt *attempt,
                               const attn__question *question);
 
+/* Of what takes one array for several: does it project it with weights of its
+ * own? */
+bool attn__has_own_weights(attn__attempt *attempt);
+
 #endif

@@ -5,13 +5,26 @@
 
 #include "doctor/wrong.h"
 
+/* Where the array of `which` (0 q, 1 k, 2 v) begins in a row, in heads, if it
+ * is read as [K|Q|V] (0), [Q|V|K], [V|K|Q], [K|V|Q], [V|Q|K]. */
+static int64_t first_head(const attn__sizes *n, int order, int64_t which)
+{
+    static const int place[][3] = {
+        {1, 0, 2}, {0, 2, 1}, {2, 1, 0}, {2, 0, 1}, {1, 2, 0}};
+    int64_t heads = 0;
+
+    for (int other = 0; other < 3; other++) {
+        if (place[order][other] < place[order][which])
+            heads += other ? n->heads_kv : n->heads_q;
+    }
+    return heads;
+}
+
 /* Column of [Q | K | V] that a wrong reading takes for element (which, head,
  * c): which 0, 1, 2 is q, k, v. */
 static int64_t column(const attn__sizes *n, int reading, int64_t which,
                       int64_t h, int64_t c)
 {
-    static const int64_t orders[][3] = {
-        {1, 0, 2}, {0, 2, 1}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
     const int64_t d = n->dim_qk, group = n->heads_q / n->heads_kv;
 
     if (reading == 0) /* per group: its queries, k, v */
@@ -23,7 +36,7 @@ static int64_t column(const attn__sizes *n, int reading, int64_t which,
         return (c * n->heads_q + h) * 3 + which;
     if (reading == 3) /* (3, dim, heads) */
         return (which * d + c) * n->heads_q + h;
-    return (orders[reading - 4][which] * n->heads_q + h) * d + c;
+    return (first_head(n, reading - 4, which) + h) * d + c;
 }
 
 /* One column of x @ [w_q | w_k | w_v] + its bias. */
@@ -48,7 +61,7 @@ static double projected(const attn__work *w, const double *x, int64_t col)
 static bool is_readable(const attn__work *w, int reading)
 {
     return w->given->layer.x && w->n.dim_qk == w->n.dim_v &&
-           (reading == 0 || w->n.heads_q == w->n.heads_kv);
+           (reading == 0 || reading >= 4 || w->n.heads_q == w->n.heads_kv);
 }
 
 /* The packed projection read in another order; param: see column(). */
@@ -73,6 +86,62 @@ void attn__project_reading(attn__work *w, double param)
                           column(&w->n, (int)param, which, h, e % d));
         }
     }
+}
+
+/* Element (token, head, c) of the rows [q | k | v] that were put together. */
+static double fused(const attn__work *w, int64_t token, int64_t col)
+{
+    const double *const from[3] = {w->packed_q, w->packed_k, w->packed_v};
+    const int64_t widths[3] = {attn__width_q(&w->n), attn__width_k(&w->n),
+                               attn__width_v(&w->n)};
+    int part = 0;
+
+    while (part < 2 && col >= widths[part])
+        col -= widths[part++];
+    return from[part][token * widths[part] + col];
+}
+
+/* The array that holds q, k and v read in another order; param: see column().
+ */
+void attn__split_reading(attn__work *w, double param)
+{
+    const attn__sizes *n = &w->n;
+    double *const to[3] = {w->own_q, w->own_k, w->own_v};
+
+    if (w->given->layer.x || n->dim_qk != n->dim_v || n->len_q != n->len_k) {
+        attn__right_split(w, 0);
+        return;
+    }
+    attn__pack(w->q, w->packed_q, n->batch, n->heads_q, n->len_q, n->dim_qk);
+    attn__pack(w->k, w->packed_k, n->batch, n->heads_kv, n->len_k, n->dim_qk);
+    attn__pack(w->v, w->packed_v, n->batch, n->heads_kv, n->len_k, n->dim_v);
+    for (int which = 0; which < 3; which++) {
+        const int64_t heads = which ? n->heads_kv : n->heads_q;
+        double *x = to[which];
+
+        for (int64_t b = 0; b < n->batch; b++)
+            for (int64_t h = 0; h < heads; h++)
+                for (int64_t i = 0; i < n->len_q; i++)
+                    for (int64_t c = 0; c < n->dim_qk; c++)
+                        *x++ = fused(w, b * n->len_q + i,
+                                     column(n, (int)param, which, h, c));
+    }
+    w->q = w->own_q;
+    w->k = w->own_k;
+    w->v = w->own_v;
+}
+
+/* k and v, in one array, have changed places. */
+void attn__split_exchanged(attn__work *w, double param)
+{
+    const double *k = w->k;
+
+    if (w->given->layer.x || w->n.dim_qk != w->n.dim_v) {
+        attn__right_split(w, param);
+        return;
+    }
+    w->k = w->v;
+    w->v = k;
 }
 
 /* The output projection left out, where that fits. */

@@ -28,9 +28,9 @@ static int64_t group_of(const attn__work *w, const attn__pairs *row, int64_t j,
     return at * w->n.len_k + (axes & KEY ? 0 : j);
 }
 
-/* p = exp(s - max of its group) / sum of its group. `dp` and `ds` hold both,
- * by group. */
-static void softmax_over(attn__work *w, int axes)
+/* p = exp(s - max of its group) / sum of its group, for groups of their own.
+ * `dp` and `ds` hold both, by group. */
+static void softmax_mixed(attn__work *w, int max_axes, int axes)
 {
     const int64_t pairs = attn__count_pairs(&w->n), n = w->n.len_k;
     double *max = w->dp, *sum = w->ds;
@@ -41,22 +41,37 @@ static void softmax_over(attn__work *w, int axes)
     }
     ATTN__FOR_ROWS(w, row) {
         for (int64_t j = 0; j < n; j++) {
-            const int64_t g = group_of(w, &row, j, axes);
+            const int64_t g = group_of(w, &row, j, max_axes);
 
             max[g] = larger(max[g], row.s[j]);
         }
     }
     ATTN__FOR_ROWS(w, row) {
         for (int64_t j = 0; j < n; j++) {
-            const int64_t g = group_of(w, &row, j, axes);
-
-            sum[g] += row.p[j] = exp(row.s[j] - max[g]);
+            row.p[j] =
+                exp(row.s[j] - max[group_of(w, &row, j, max_axes)]);
+            sum[group_of(w, &row, j, axes)] += row.p[j];
         }
     }
     ATTN__FOR_ROWS(w, row) {
         for (int64_t j = 0; j < n; j++)
             row.p[j] /= sum[group_of(w, &row, j, axes)];
     }
+}
+
+static void softmax_over(attn__work *w, int axes)
+{
+    softmax_mixed(w, axes, axes);
+}
+
+/* The maximum is that of the row, the sum that of others: param 0 batch, 1
+ * heads, 2 queries, 3 queries and keys, 4 all four axes. */
+void attn__softmax_mixed(attn__work *w, double param)
+{
+    static const int axes[] = {BATCH, HEAD, QUERY, QUERY | KEY,
+                               BATCH | HEAD | QUERY | KEY};
+
+    softmax_mixed(w, KEY, axes[(int)param]);
 }
 
 /* param: the axis, 0 batch, 1 heads, 2 queries. */
