@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Arrays in other forms than (batch, heads, len, dim): one query as a vector,
-# the length last as convolutions have it, q, k, v in one array, caches without
-# a length, masks that must have all their axes.
+# the length last as convolutions have it, q, k, v in one array, one array that
+# serves as all three, caches without a length, masks that must have all their
+# axes.
 import math
 
 import numpy as np
@@ -269,6 +270,136 @@ def packed_kv_exchanged(q, kv):
     return heads_last(q, k, v)
 
 
+def packed_kv_exchanged_by_head(q, kv):
+    """q: (B, L, H, D), kv: (B, S, 2, H, D)"""
+    s = np.einsum("blhd,bshd->bhls", q, kv[:, :, 1]) / math.sqrt(q.shape[-1])
+    return np.einsum("bhls,bshd->blhd", softmax(s), kv[:, :, 0])
+
+
+def packed_kv_flat_exchanged(q, kv, num_heads):
+    width = kv.shape[-1] // 2
+    return packed_kv_flat(q, np.roll(kv, width, -1), num_heads)
+
+
+def packed_kv_halves_exchanged(q, kv):
+    values, keys = np.split(kv, 2, axis=-1)
+    return heads_last(q, keys, values)
+
+
+def packed_keys_first(qkv):
+    k, q, v = qkv
+    return heads_last(q, k, v)
+
+
+def packed_backwards(qkv, num_heads):
+    return packed_flat(np.concatenate(np.split(qkv, 3, -1)[::-1], -1),
+                       num_heads)
+
+
+def packed_grouped_values_first(qkv, num_heads, num_kv_heads):
+    d = qkv.shape[-1] // (num_heads + 2 * num_kv_heads)
+    q, k, v = np.split(qkv, np.cumsum([num_heads, num_kv_heads]) * d, -1)
+    return packed_grouped(np.concatenate([q, v, k], -1), num_heads,
+                          num_kv_heads)
+
+
+# ------------------------------------------------- one array serves as more
+
+def self_attention(x):
+    return heads_last(x, x, x)
+
+
+def nobody_says_what(x):
+    return heads_last(x, x, x)
+
+
+def self_attention_loops(tokens):
+    """tokens (n, d); the weights are returned too"""
+    n, d = tokens.shape
+    p = np.zeros((n, n))
+    for i in range(n):
+        p[i] = softmax(tokens @ tokens[i] / math.sqrt(d))
+    return p @ tokens, p
+
+
+def self_attention_causal(x, causal=False):
+    s = x @ x.swapaxes(-1, -2) / math.sqrt(x.shape[-1])
+    if causal:
+        s = np.where(np.tri(s.shape[-1], dtype=bool), s, -np.inf)
+    return softmax(s) @ x
+
+
+def self_attention_masked(x, mask=None, eps=1e-30):
+    s = x @ x.swapaxes(-1, -2) / math.sqrt(x.shape[-1])
+    if mask is not None:
+        s = np.where(mask, s, -1 / eps)
+    return softmax(s) @ x
+
+
+def self_attention_heads(x, n_heads):
+    b, n, width = x.shape
+    h = x.reshape(b, n, n_heads, -1).transpose(0, 2, 1, 3)
+    return heads_last(h, h, h).transpose(0, 2, 1, 3).reshape(b, n, width)
+
+
+def self_attention_shorthand(x):
+    """x: (B, L, H, D)"""
+    s = np.einsum("bihd,bjhd->bhij", x, x) / math.sqrt(x.shape[-1])
+    return np.einsum("bhij,bjhd->bihd", softmax(s), x)
+
+
+def cross_attention(x, context):
+    return heads_last(x, context, context)
+
+
+def cross_attention_unscaled(query, memory):
+    return softmax(query @ memory.swapaxes(-1, -2)) @ memory
+
+
+def self_attention_unscaled(x):
+    return softmax(x @ x.swapaxes(-1, -2)) @ x
+
+
+def self_attention_columns(x):
+    s = x @ x.T / math.sqrt(x.shape[1])
+    e = np.exp(s - s.max())
+    return e / e.sum(0) @ x
+
+
+def self_attention_twice(x):
+    s = x @ x.swapaxes(-1, -2) / math.sqrt(x.shape[-1])
+    return softmax(softmax(s)) @ x
+
+
+def self_attention_by_length(x):
+    return softmax(x @ x.swapaxes(-1, -2) / math.sqrt(x.shape[-2])) @ x
+
+
+def self_attention_raw(x):
+    e = np.exp(x @ x.T / math.sqrt(x.shape[1]))
+    return e @ x / e.sum(1)[:, None]
+
+
+def self_attention_cut_in_place(x, n_heads):
+    b, n, width = x.shape
+    h = x.reshape(b, n_heads, n, -1)
+    return heads_last(h, h, h).transpose(0, 2, 1, 3).reshape(b, n, width)
+
+
+def self_attention_late(x, causal=False):
+    s = x @ x.swapaxes(-1, -2) / math.sqrt(x.shape[-1])
+    if causal:
+        s = np.where(np.tri(s.shape[-1], k=1, dtype=bool), s, -np.inf)
+    return softmax(s) @ x
+
+
+def self_attention_weak_fill(x, mask=None):
+    s = x @ x.swapaxes(-1, -2) / math.sqrt(x.shape[-1])
+    if mask is not None:
+        s = np.where(mask, s, -1e4)
+    return softmax(s) @ x
+
+
 # ----------------------------------------------------- k given transposed
 
 def turned_keys(q, k_t, v):
@@ -369,7 +500,26 @@ ZOO = [
     ("packed_late", "causal-diagonal-shift"),
     ("packed_kv", "correct"), ("packed_kv_stack", "correct"),
     ("packed_kv_flat", "correct"),
-    ("packed_kv_exchanged", "qk-exchanged|v-is-k|unexplained"),
+    ("packed_kv_exchanged", "qkv-packing"),
+    ("packed_kv_exchanged_by_head", "qkv-packing"),
+    ("packed_kv_flat_exchanged", "qkv-packing"),
+    ("packed_kv_halves_exchanged", "qkv-packing"),
+    ("packed_keys_first", "qkv-packing"),
+    ("packed_backwards", "qkv-packing"),
+    ("packed_grouped_values_first", "qkv-packing"),
+    ("self_attention", "correct"), ("nobody_says_what", "correct"),
+    ("self_attention_loops", "correct"), ("self_attention_causal", "correct"),
+    ("self_attention_masked", "correct"), ("self_attention_heads", "correct"),
+    ("self_attention_shorthand", "correct"), ("cross_attention", "correct"),
+    ("cross_attention_unscaled", "scale-missing"),
+    ("self_attention_unscaled", "scale-missing"),
+    ("self_attention_columns", "softmax-wrong-axis"),
+    ("self_attention_twice", "softmax-twice"),
+    ("self_attention_by_length", "scale-seq-len"),
+    ("self_attention_raw", "softmax-no-max"),
+    ("self_attention_cut_in_place", "heads-split-no-transpose"),
+    ("self_attention_late", "causal-diagonal-shift"),
+    ("self_attention_weak_fill", "mask-finite-sentinel"),
     ("turned_keys", "correct"), ("turned_keys_loops", "correct"),
     ("turned_keys_unscaled", "scale-missing"),
     ("step_whole", "correct"), ("step_whole_loops", "correct"),
