@@ -83,13 +83,79 @@ static attn_result with_heads(const attn__binding *b, const attn_result *r,
     return split;
 }
 
+/* (batch, heads, rows, last) out of (batch, rows, heads, last). */
+static double *heads_in_front(const double *x, const attn__sizes *n,
+                              int64_t last, attn__arena *arena)
+{
+    double *y = attn__arena_doubles(arena, attn__count_rows(n) * last + 1);
+
+    for (int64_t e = 0; y && e < attn__count_rows(n) * last; e++) {
+        const int64_t c = e % last, h = e / last % n->heads_q;
+        const int64_t i = e / last / n->heads_q % n->len_q;
+        const int64_t b = e / last / n->heads_q / n->len_q;
+
+        y[((b * n->heads_q + h) * n->len_q + i) * last + c] = x[e];
+    }
+    return y;
+}
+
+/* (batch, heads, rows, ...) less the axes that q lacks; `flat`: without the
+ * axis of rows; `turned`: the rows before the heads. */
+static double *in_rows(const attn__binding *b, const attn_result *r,
+                       const attn__sizes *n, int64_t last, bool flat,
+                       bool turned, attn__arena *arena)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(b->layout);
+    int64_t shape[4], count = 1;
+    int32_t rank = 0;
+
+    if (f->batch)
+        shape[rank++] = n->batch;
+    if (turned)
+        shape[rank++] = n->len_q;
+    if (f->heads)
+        shape[rank++] = n->heads_q;
+    if (!flat && !turned)
+        shape[rank++] = n->len_q;
+    if (last > 0)
+        shape[rank++] = last;
+    if (!has_shape(r, rank, shape))
+        return NULL;
+    for (int32_t a = 0; a < rank; a++)
+        count *= shape[a];
+    return turned ? heads_in_front(r->data, n, last > 0 ? last : 1, arena)
+                  : attn__arena_copy(arena, r->data, count, sizeof *r->data);
+}
+
+/* Where q has its heads after its rows, so may have what belongs to rows:
+ * known by the first numbers of heads and rows that differ. */
+static double *by_rows(attn__binding *b, const attn_result *r,
+                       const attn__sizes *n, int64_t last, attn__arena *arena)
+{
+    const attn__layout_facts *f = attn__layout_facts_of(b->layout);
+    const bool may_turn = f->heads && !f->heads_first;
+    double *x = in_rows(b, r, n, last, false, may_turn && b->rows_turned,
+                        arena);
+
+    if (!x && may_turn && n->len_q != n->heads_q) {
+        x = in_rows(b, r, n, last, false, !b->rows_turned, arena);
+        b->rows_turned ^= x != NULL;
+    }
+    return !x && b->q_flat && n->len_q == 1
+               ? in_rows(b, r, n, last, true, false, arena)
+               : x;
+}
+
 /* Packed results of a 4-D subject count as well. */
 static double *take_o(attn__binding *b, const attn_result *r,
                       const attn__sizes *n, attn__arena *arena)
 {
     const int64_t of[4] = {n->batch, n->heads_q, n->len_q, n->dim_v};
-    double *o = activation(r, b->layout, of, arena);
+    double *o;
 
+    if (b->shared == NO_VALUES)
+        return by_rows(b, r, n, n->len_k, arena);
+    o = activation(r, b->layout, of, arena);
     if (!o && b->q_flat && n->len_q == 1) {
         const attn_result longer = with_length(b, r);
 
@@ -110,45 +176,6 @@ static double *take_o(attn__binding *b, const attn_result *r,
         b->merged = o != NULL;
     }
     return o;
-}
-
-/* (batch, heads, rows, ...) less the axes that q lacks, heads first whatever
- * the layout; `flat`: without the axis of rows. */
-static double *in_rows(const attn__binding *b, const attn_result *r,
-                       const attn__sizes *n, int64_t last, bool flat,
-                       attn__arena *arena)
-{
-    const attn__layout_facts *f = attn__layout_facts_of(b->layout);
-    int64_t shape[4], count = 1;
-    int32_t rank = 0;
-    double *x;
-
-    if (f->batch)
-        shape[rank++] = n->batch;
-    if (f->heads)
-        shape[rank++] = n->heads_q;
-    if (!flat)
-        shape[rank++] = n->len_q;
-    if (last > 0)
-        shape[rank++] = last;
-    if (!has_shape(r, rank, shape))
-        return NULL;
-    for (int32_t a = 0; a < rank; a++)
-        count *= shape[a];
-    x = attn__arena_doubles(arena, count + 1);
-    for (int64_t e = 0; x && e < count; e++)
-        x[e] = r->data[e];
-    return x;
-}
-
-static double *by_rows(const attn__binding *b, const attn_result *r,
-                       const attn__sizes *n, int64_t last, attn__arena *arena)
-{
-    double *x = in_rows(b, r, n, last, false, arena);
-
-    return !x && b->q_flat && n->len_q == 1
-               ? in_rows(b, r, n, last, true, arena)
-               : x;
 }
 
 /* y (batch, len, width), or without the batch. */

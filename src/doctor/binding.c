@@ -167,7 +167,15 @@ static void bind_caches(attn__binding *b)
                attn__parameter_of(b, ROLE_LENGTHS) < 0;
 }
 
-/* attention(x) is that of x with itself, attention(x, context) with k = v. */
+static bool is_named_keys(const attn__binding *b)
+{
+    const int x = attn__parameter_of(b, ROLE_K);
+
+    return x >= 0 && role_of(b->subject->parameters[x].name, b->kind) == ROLE_K;
+}
+
+/* attention(x) is that of x with itself, attention(x, context) with k = v;
+ * (q, k) makes weights. */
 static attn__sharing sharing_of(const attn__binding *b)
 {
     if (b->kind != ATTN_KIND_ATTENTION ||
@@ -176,6 +184,8 @@ static attn__sharing sharing_of(const attn__binding *b)
         attn__parameter_of(b, ROLE_QKV) >= 0 ||
         attn__parameter_of(b, ROLE_KV) >= 0)
         return SHARED_NONE;
+    if (is_named_keys(b))
+        return NO_VALUES;
     return attn__parameter_of(b, ROLE_K) >= 0 ? SHARED_KV : SHARED_ALL;
 }
 
@@ -183,7 +193,7 @@ void attn__share(const attn__binding *b, attn__question *q)
 {
     if (b->shared == SHARED_ALL)
         q->q = q->k;
-    if (b->shared != SHARED_NONE)
+    if (b->shared == SHARED_ALL || b->shared == SHARED_KV)
         q->v = q->k;
 }
 

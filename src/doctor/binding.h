@@ -60,11 +60,13 @@ typedef enum attn__fusion {
     FUSION_FLAT     /* (B, L, 3 H D), or as H 3 D */
 } attn__fusion;
 
-/* One array may serve as more than one of q, k, v: k as v, or one as all. */
+/* One array may serve as more than one of q, k, v: k as v, or one as all. Or
+ * there is no v, and the weights are the answer, as with v = I. */
 typedef enum attn__sharing {
     SHARED_NONE,
     SHARED_KV,
-    SHARED_ALL
+    SHARED_ALL,
+    NO_VALUES
 } attn__sharing;
 
 enum { ATTN__MAX_PARAMETERS = 48 };
@@ -79,6 +81,7 @@ typedef struct attn__binding {
     int32_t fusion_axis; /* where the axis of three would be */
     attn__sharing shared;
     attn_dtype dtype;
+    bool rows_turned;  /* lse and weights are (batch, len, heads, ..) */
     bool merged;       /* 4-D in, (batch, len, heads dim) out */
     bool mask_adds;    /* masks are passed as 0 and -inf */
     bool mask_full;    /* with all four axes, not cut from the left */
@@ -86,6 +89,7 @@ typedef struct attn__binding {
     bool window_is_number;
     bool weights_out;  /* w matrices are (d_out, d_in) */
     bool q_flat;       /* q and o have no axis of length: one query */
+    bool kv_single;    /* k and v have no axis of heads: one for all */
     bool one_length;   /* one number for all of the batch */
     bool appends;      /* new rows of k and v are given beside the caches */
     bool k_turned;     /* k is given transposed, dim before length */

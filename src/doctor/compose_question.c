@@ -7,6 +7,16 @@
 
 #include "doctor/interview.h"
 
+double *attn__identity(attn__arena *arena, const attn__sizes *n)
+{
+    const int64_t len = n->len_k;
+    double *v = attn__arena_doubles(arena, attn__count_v(n) + 1);
+
+    for (int64_t x = 0; v && x < attn__count_v(n); x++)
+        v[x] = x / len % len == x % len;
+    return v;
+}
+
 static double *normals(attn__interview *in, int64_t n, double deviation)
 {
     double *x = attn__arena_doubles(in->arena, n);
@@ -107,6 +117,7 @@ static void add_layer(attn__interview *in, attn__question *q)
 {
     const attn__sizes *n = &q->n;
     const bool free = in->sizes & ASK_MODEL;
+    const bool packed = attn__parameter_of(in->binding, ROLE_B_QKV) >= 0;
     const int64_t model = free ? 10 : attn__width_q(n);
     const double size = 1.25 / sqrt((double)model);
     attn__projections *l = &q->layer;
@@ -118,11 +129,11 @@ static void add_layer(attn__interview *in, attn__question *q)
     l->w_v = normals(in, model * attn__width_v(n), size);
     if (attn__parameter_of(in->binding, ROLE_W_O) >= 0)
         l->w_o = normals(in, attn__width_o(n) * model, size);
-    if (attn__parameter_of(in->binding, ROLE_B_Q) >= 0)
+    if (packed || attn__parameter_of(in->binding, ROLE_B_Q) >= 0)
         l->b_q = normals(in, attn__width_q(n), 0.5);
-    if (attn__parameter_of(in->binding, ROLE_B_K) >= 0)
+    if (packed || attn__parameter_of(in->binding, ROLE_B_K) >= 0)
         l->b_k = normals(in, attn__width_k(n), 0.5);
-    if (attn__parameter_of(in->binding, ROLE_B_V) >= 0)
+    if (packed || attn__parameter_of(in->binding, ROLE_B_V) >= 0)
         l->b_v = normals(in, attn__width_v(n), 0.5);
     if (attn__parameter_of(in->binding, ROLE_B_O) >= 0)
         l->b_o = normals(in, model, 0.5);
@@ -173,6 +184,14 @@ static void add_sequences(attn__interview *in, attn__question *q)
     q->asked |= ASK_VARLEN;
 }
 
+/* Can the model run on arrays of these sizes? */
+static bool has_room(const attn__work *w, const attn__sizes *n)
+{
+    return attn__count_pairs(n) <= w->n_spare &&
+           attn__count_q(n) <= w->n_room && attn__count_k(n) <= w->n_room &&
+           attn__count_v(n) <= w->n_room && attn__count_o(n) <= w->n_room;
+}
+
 static attn__question *compose(attn__interview *in, const char *title,
                                attn__sizes sizes, uint32_t asked)
 {
@@ -181,6 +200,10 @@ static attn__question *compose(attn__interview *in, const char *title,
     const bool self = in->binding->shared == SHARED_ALL;
 
     if (in->n >= ATTN__MAX_QUESTIONS)
+        return NULL;
+    if (in->binding->shared == NO_VALUES)
+        sizes.dim_v = sizes.len_k;
+    if (!has_room(in->work, &sizes))
         return NULL;
     asked |= in->always;
     if (in->decode && !in->binding->whole)
@@ -193,7 +216,9 @@ static attn__question *compose(attn__interview *in, const char *title,
     };
     q->q = normals(in, attn__count_q(&sizes), 1.25);
     q->k = normals(in, attn__count_k(&sizes), self ? 0.9 : 1.25);
-    q->v = normals(in, attn__count_v(&sizes), 1.5);
+    q->v = in->binding->shared == NO_VALUES
+               ? attn__identity(in->arena, &sizes)
+               : normals(in, attn__count_v(&sizes), 1.5);
     attn__share(in->binding, q);
     if (in->binding->fusion != FUSION_NONE)
         q->asked |= attn__parameter_of(in->binding, ROLE_QKV) >= 0

@@ -122,7 +122,7 @@ attn_status attn_doctor_examine(const attn_subject *subject,
     attn__exam exam = {.subject = subject,
                        .options = *options,
                        .most_pairs = 1 << 17,
-                       .most_elements = 1 << 15};
+                       .most_elements = 1 << 16};
     attn_status status;
 
     *report = NULL;

@@ -74,7 +74,7 @@ double *attn__dump_named(const attn__dump *dump, const char *names,
 /* How to call: the layout, and what else binding.h leaves open. */
 typedef struct attn__way {
     attn__layout layout;
-    bool weights_out, q_flat, one_length;
+    bool weights_out, q_flat, kv_single, one_length;
     attn__fusion fusion;
     int32_t fusion_axis;
     bool varlen; /* packed sequences, where that is optional */

@@ -156,10 +156,14 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
     if (a->binding.fusion != FUSION_NONE)
         attn__add_fact(r, "one array", "%s",
                        attn__fused_words(&a->binding, &r->arena));
-    if (a->binding.shared != SHARED_NONE)
+    if (a->binding.shared == NO_VALUES)
+        attn__add_fact(r, "returns", "the weights");
+    else if (a->binding.shared != SHARED_NONE)
         attn__add_fact(r, "one array", "for %s",
                        a->binding.shared == SHARED_ALL ? "q, k and v"
                                                        : "k and v");
+    if (a->binding.kv_single)
+        attn__add_fact(r, "keys and values", "one for all heads");
     if (a->binding.q_flat)
         attn__add_fact(r, "query", "one, without an axis of length");
     attn__add_fact(r, "scale", m->has_scale ? "%g" : "1/sqrt(head_dim)",

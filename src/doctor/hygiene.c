@@ -186,7 +186,8 @@ unsigned attn__ignored_inputs(attn__attempt *a)
 
     if (!base || !other || in->layer || in->backward)
         return 0;
-    for (unsigned bit = 1; bit <= 4; bit *= 2) {
+    for (unsigned bit = 1;
+         bit <= (in->binding->shared == NO_VALUES ? 2 : 4); bit *= 2) {
         attn__question mixed = *q;
         const attn__question *call;
 

@@ -42,6 +42,8 @@ typedef struct attn__interview {
  * is full or memory is short. Not put yet: change what should differ. */
 attn__question *attn__compose(attn__interview *in, const char *title,
                               attn__sizes sizes, uint32_t asked);
+/* v with which o is the weights; dim_v is len_k. */
+double *attn__identity(attn__arena *arena, const attn__sizes *sizes);
 /* The same, with a mask of this shape. */
 attn__question *attn__compose_mask(attn__interview *in, const char *title,
                                    attn__sizes sizes, uint32_t asked,

@@ -258,7 +258,7 @@ static uint32_t possible_sizes(const attn__attempt *a)
     if (b->fusion != FUSION_NONE)
         return has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0;
     if (b->shared != SHARED_NONE)
-        return b->shared == SHARED_KV ? ASK_GROUPS | ASK_CROSS : 0;
+        return b->shared == SHARED_ALL ? 0 : ASK_GROUPS | ASK_CROSS;
     if (!a->interview->layer)
         return ASK_GROUPS | ASK_CROSS | ASK_DIMS;
     return ASK_MODEL | (has_role(b, ROLE_KV_HEADS) ? ASK_GROUPS : 0) |
@@ -273,6 +273,7 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     a->binding.layout = way.layout;
     a->binding.weights_out = way.weights_out;
     a->binding.q_flat = way.q_flat;
+    a->binding.kv_single = way.kv_single;
     a->binding.fusion = way.fusion;
     a->binding.fusion_axis = way.fusion_axis;
     a->binding.one_length = way.one_length;
@@ -282,7 +283,7 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     in->binding = &a->binding;
     in->random = (attn__random){.seed = exam->options.seed};
     in->heads = exam->expect.heads;
-    in->kv_heads = exam->expect.kv_heads;
+    in->kv_heads = way.kv_single ? 1 : exam->expect.kv_heads;
     in->backward = exam->kind == ATTN_KIND_BACKWARD;
     in->work = &exam->work;
     attn__list_meanings(exam, a, &in->meaning, 1);
@@ -593,6 +594,12 @@ static const attn__way one_query_ways[] = {
     {.layout = LAYOUT_BHSD, .q_flat = true},
     {.layout = LAYOUT_BSHD, .q_flat = true},
 };
+static const attn__way single_ways[] = {
+    {.layout = LAYOUT_BHSD, .kv_single = true},
+    {.layout = LAYOUT_BSHD, .kv_single = true},
+    {.layout = LAYOUT_HSD, .kv_single = true},
+    {.layout = LAYOUT_SHD, .kv_single = true},
+};
 static const attn__way fused_ways[] = {
     {.layout = LAYOUT_BSHD, .fusion = FUSION_STACKED, .fusion_axis = 2},
     {.layout = LAYOUT_BHSD, .fusion = FUSION_STACKED, .fusion_axis = 0},
@@ -644,6 +651,7 @@ static const attn__way decode_ways[] = {
 enum {
     N_WAYS = sizeof ways / sizeof ways[0],
     N_ONE_QUERY_WAYS = sizeof one_query_ways / sizeof one_query_ways[0],
+    N_SINGLE_WAYS = sizeof single_ways / sizeof single_ways[0],
     N_FUSED_WAYS = sizeof fused_ways / sizeof fused_ways[0],
     N_LAYER_WAYS = sizeof layer_ways / sizeof layer_ways[0],
     N_DECODE_WAYS = sizeof decode_ways / sizeof decode_ways[0]
@@ -684,33 +692,44 @@ static bool speaks_of_one_query(const attn_subject *s)
     return says;
 }
 
+/* Further ways, where nothing is answered yet, or equal sizes alone; and these
+ * not for equal sizes alone: much that takes a matrix takes a vector too. */
+static bool find_further(attn__exam *exam, const attn__way *list, int n,
+                         bool found, attn__attempt *best)
+{
+    attn__attempt other = {0};
+
+    if (found && (best->interview->lost ||
+                  (best->state != STATE_SILENT && !best->interview->equal)))
+        return true;
+    if (!find_way(exam, list, n, &other) ||
+        (found && (other.interview->equal || !beats(exam, &other, best))))
+        return found;
+    *best = other;
+    return true;
+}
+
 /* q, k, v in arrays of their own. One query as a vector comes first where the
- * subject speaks of it, and last where nothing else is answered, and then not
- * for equal sizes alone: much that takes a matrix takes a vector too. */
+ * subject speaks of it, and else late, before k and v for all heads. */
 static bool find_separate(attn__exam *exam, attn__attempt *best)
 {
-    attn__attempt one = {0};
     const uint32_t rows = ASK_CAUSAL | ASK_WINDOW | ASK_OFFSET;
     attn__binding b;
     bool found;
 
     attn__bind(&b, exam->subject, exam->kind);
-    if (exam->kind == ATTN_KIND_BACKWARD || b.takes & rows ||
-        is_packing(&b) || b.shared == SHARED_ALL)
+    if (exam->kind == ATTN_KIND_BACKWARD || is_packing(&b) ||
+        b.shared == SHARED_ALL)
         return find_way(exam, ways, N_WAYS, best);
-    if (speaks_of_one_query(exam->subject) &&
+    if (!(b.takes & rows) && speaks_of_one_query(exam->subject) &&
         find_way(exam, one_query_ways, N_ONE_QUERY_WAYS, best) &&
         best->state == STATE_RIGHT)
         return true;
     found = find_way(exam, ways, N_WAYS, best);
-    if (found && (best->interview->lost ||
-                  (best->state != STATE_SILENT && !best->interview->equal)))
-        return true;
-    if (!find_way(exam, one_query_ways, N_ONE_QUERY_WAYS, &one) ||
-        (found && (one.interview->equal || !beats(exam, &one, best))))
-        return found;
-    *best = one;
-    return true;
+    if (!(b.takes & rows))
+        found = find_further(exam, one_query_ways, N_ONE_QUERY_WAYS, found,
+                             best);
+    return find_further(exam, single_ways, N_SINGLE_WAYS, found, best);
 }
 
 bool attn__examine_self(attn__exam *exam)

@@ -69,7 +69,7 @@ bool attn__work_open(attn__work *w, attn__arena *arena, int64_t pairs,
         &w->lse,      &w->mass,     &w->own_slopes,
     };
 
-    *w = (attn__work){.n_spare = pairs};
+    *w = (attn__work){.n_spare = pairs, .n_room = elements};
     for (size_t x = 0; x < sizeof of_pairs / sizeof of_pairs[0]; x++)
         *of_pairs[x] = attn__arena_doubles(arena, pairs);
     for (size_t x = 0; x < sizeof of_elements / sizeof of_elements[0]; x++)

@@ -123,6 +123,7 @@ struct attn__work {
     int64_t *shift;    /* (len_q): of a row's position within its sequence */
     int64_t n_answer;
     int64_t n_spare; /* elements of s, p, ds, dp, spare */
+    int64_t n_room;  /* of q, k, v, o and what is like them */
 };
 
 /* Buffers for every question up to the given counts. */

@@ -138,13 +138,29 @@ static attn__layout turned(attn__layout layout)
     }
 }
 
+/* The layout of k and v: that of q, or without its axis of heads. */
+static attn__layout layout_of_keys(const attn__binding *b)
+{
+    if (!b->kv_single)
+        return b->layout;
+    return attn__layout_facts_of(b->layout)->batch ? LAYOUT_BSD : LAYOUT_SD;
+}
+
 static attn_input key_tensor(const attn__call *c)
 {
-    const attn__binding *b = c->binding;
+    const attn__layout layout = layout_of_keys(c->binding);
     const attn__sizes *n = &c->question->n;
 
-    return arranged(c, b->k_turned ? turned(b->layout) : b->layout,
+    return arranged(c, c->binding->k_turned ? turned(layout) : layout,
                     c->question->k, n->heads_kv, n->len_k, n->dim_qk);
+}
+
+static attn_input value_tensor(const attn__call *c)
+{
+    const attn__sizes *n = &c->question->n;
+
+    return arranged(c, layout_of_keys(c->binding), c->question->v,
+                    n->heads_kv, n->len_k, n->dim_v);
 }
 
 /* ----------------------------------------------------------------- masks */
@@ -274,6 +290,25 @@ static attn_input packed_matrix(const attn__call *c)
         at += width[x];
     }
     return matrix(c, y, rows, cols);
+}
+
+/* [b_q | b_k | b_v]. */
+static attn_input packed_bias(const attn__call *c)
+{
+    const attn__projections *l = &c->question->layer;
+    const attn__sizes *n = &c->question->n;
+    const double *const b[3] = {l->b_q, l->b_k, l->b_v};
+    const int64_t width[3] = {attn__width_q(n), attn__width_k(n),
+                              attn__width_v(n)};
+    const int64_t all = width[0] + width[1] + width[2];
+    double *y = attn__arena_doubles(c->arena, all);
+    int64_t at = 0;
+
+    for (int x = 0; y && x < 3; x++) {
+        memcpy(y + at, b[x], (size_t)width[x] * sizeof *y);
+        at += width[x];
+    }
+    return y ? vector(c, y, all) : (attn_input){0};
 }
 
 /* ---------------------------------------------------------------- values */
@@ -465,8 +500,7 @@ static bool input_value(const attn__call *c, attn__role role, attn_value *v)
     else if (role == ROLE_K)
         *v = of_tensor(broadcast(c, key_tensor(c)));
     else if (role == ROLE_V)
-        *v = of_tensor(broadcast(
-            c, activation(c, q->v, n->heads_kv, n->len_k, n->dim_v)));
+        *v = of_tensor(broadcast(c, value_tensor(c)));
     else if (role == ROLE_D_O && q->d_o)
         *v = of_tensor(activation(c, q->d_o, n->heads_q, n->len_q, n->dim_v));
     else if (role == ROLE_O && q->o)
@@ -509,6 +543,8 @@ static bool layer_value(const attn__call *c, attn__role role, attn_value *v)
         *v = of_tensor(vector(c, l->b_k, attn__width_k(n)));
     else if (role == ROLE_B_V && l->b_v)
         *v = of_tensor(vector(c, l->b_v, attn__width_v(n)));
+    else if (role == ROLE_B_QKV && l->b_q && l->b_k && l->b_v)
+        *v = of_tensor(packed_bias(c));
     else if (role == ROLE_B_O && l->b_o)
         *v = of_tensor(vector(c, l->b_o, l->model));
     else

@@ -8,16 +8,6 @@
 
 #include "doctor/stress.h"
 
-static double *identity(attn__arena *arena, const attn__sizes *n)
-{
-    const int64_t len = n->len_k;
-    double *v = attn__arena_doubles(arena, attn__count_v(n) + 1);
-
-    for (int64_t x = 0; v && x < attn__count_v(n); x++)
-        v[x] = x / len % len == x % len;
-    return v;
-}
-
 attn__question *attn__compose_reading(attn__attempt *a, attn__sizes n,
                                       uint32_t asked, bool flat)
 {
@@ -33,7 +23,7 @@ attn__question *attn__compose_reading(attn__attempt *a, attn__sizes n,
     q = attn__aside(a, n, asked);
     if (!q)
         return NULL;
-    q->v = identity(in->arena, &n);
+    q->v = attn__identity(in->arena, &n);
     zeros = attn__arena_doubles(in->arena, attn__count_q(&n) + 1);
     if (flat)
         q->q = zeros;

@@ -290,7 +290,7 @@ bool attn__has_own_weights(attn__attempt *a)
     const double *y[3];
     double sum = 0, turned = 0, size = 0;
 
-    if (a->binding.shared == SHARED_NONE)
+    if (a->binding.shared != SHARED_ALL && a->binding.shared != SHARED_KV)
         return false;
     for (int t = 0; t < 3; t++) {
         if (!ask_token(a, x[t], &y[t]))

@@ -400,6 +400,96 @@ def self_attention_weak_fill(x, mask=None):
     return softmax(s) @ x
 
 
+# ----------------------------------------- k and v without an axis of heads
+
+def one_for_all_heads(q, k, v):
+    s = np.einsum("bhid,bjd->bhij", q, k) / math.sqrt(q.shape[-1])
+    return np.einsum("bhij,bjd->bhid", softmax(s), v)
+
+
+def one_for_all_heads_causal(q, k, v, causal=False):
+    """q (B, L, H, D), k and v (B, L, D)"""
+    s = np.einsum("bihd,bjd->bhij", q, k) / math.sqrt(q.shape[-1])
+    if causal:
+        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
+    return np.einsum("bhij,bjd->bihd", softmax(s), v)
+
+
+def one_for_all_heads_unscaled(q, k, v):
+    return np.stack([softmax(q[:, h] @ k.swapaxes(1, 2)) @ v
+                     for h in range(q.shape[1])], 1)
+
+
+def one_for_all_heads_over_heads(q, k, v):
+    s = np.einsum("hid,jd->hij", q, k) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(0))
+    return np.einsum("hij,jd->hid", e / e.sum(0), v)
+
+
+# ------------------------------------------------- the weights are the answer
+
+def weights_of(q, k):
+    return softmax(q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1]))
+
+
+def weights_of_masked(q, k, mask=None):
+    """(B, L, H, D)"""
+    s = np.einsum("bihd,bjhd->bhij", q, k) / math.sqrt(q.shape[-1])
+    return softmax(s if mask is None else np.where(mask, s, -np.inf))
+
+
+def weights_of_rows(q, k):
+    """(B, L, H, D), weights (B, L, H, L)"""
+    s = np.einsum("bihd,bjhd->bihj", q, k) / math.sqrt(q.shape[-1])
+    return softmax(s)
+
+
+def weights_unscaled(q, k):
+    return softmax(q @ k.swapaxes(-1, -2))
+
+
+def weights_of_columns(q, k):
+    s = q @ k.T / math.sqrt(q.shape[1])
+    e = np.exp(s - s.max())
+    return e / e.sum(0)
+
+
+def weights_weak_fill(q, k, mask=None):
+    s = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
+    return softmax(s if mask is None else np.where(mask, s, -1e4))
+
+
+# ----------------------------------------------- an lse with the heads last
+
+def lse_by_rows(q, k, v):
+    """(B, L, H, D), lse (B, L, H)"""
+    s = np.einsum("bihd,bjhd->bihj", q, k) / math.sqrt(q.shape[-1])
+    return np.einsum("bihj,bjhd->bihd", softmax(s), v), \
+        np.logaddexp.reduce(s, -1)
+
+
+def lse_by_rows_without_maximum(q, k, v):
+    """(B, L, H, D), lse (B, L, H)"""
+    s = np.einsum("bihd,bjhd->bihj", q, k) / math.sqrt(q.shape[-1])
+    e = np.exp(s - s.max(-1, keepdims=True))
+    return np.einsum("bihj,bjhd->bihd", softmax(s), v), np.log(e.sum(-1))
+
+
+# -------------------------------------------------- one matrix with its bias
+
+def layer_packed(x, in_proj_weight, in_proj_bias, out_proj_weight,
+                 out_proj_bias, num_heads):
+    """weights (out, in)"""
+    qkv = x @ in_proj_weight.T + in_proj_bias
+    return packed_flat(qkv, num_heads) @ out_proj_weight.T + out_proj_bias
+
+
+def layer_packed_without_last_bias(x, in_proj_weight, in_proj_bias,
+                                   out_proj_weight, out_proj_bias, num_heads):
+    qkv = x @ in_proj_weight.T + in_proj_bias
+    return packed_flat(qkv, num_heads) @ out_proj_weight.T
+
+
 # ----------------------------------------------------- k given transposed
 
 def turned_keys(q, k_t, v):
@@ -520,6 +610,18 @@ ZOO = [
     ("self_attention_cut_in_place", "heads-split-no-transpose"),
     ("self_attention_late", "causal-diagonal-shift"),
     ("self_attention_weak_fill", "mask-finite-sentinel"),
+    ("one_for_all_heads", "correct"),
+    ("one_for_all_heads_causal", "correct"),
+    ("one_for_all_heads_unscaled", "scale-missing"),
+    ("one_for_all_heads_over_heads", "softmax-wrong-axis"),
+    ("weights_of", "correct"), ("weights_of_masked", "correct"),
+    ("weights_of_rows", "correct"), ("weights_unscaled", "scale-missing"),
+    ("weights_of_columns", "softmax-wrong-axis"),
+    ("weights_weak_fill", "mask-finite-sentinel"),
+    ("lse_by_rows", "correct"),
+    ("lse_by_rows_without_maximum", "lse-base-or-empty"),
+    ("layer_packed", "correct"),
+    ("layer_packed_without_last_bias", "unexplained"),
     ("turned_keys", "correct"), ("turned_keys_loops", "correct"),
     ("turned_keys_unscaled", "scale-missing"),
     ("step_whole", "correct"), ("step_whole_loops", "correct"),
