@@ -138,9 +138,7 @@ attn_status attn_layer_workspace(const attn_layer_plan *plan, attn_pass pass,
     ATTN__REQUIRE(pass == ATTN_FORWARD || pass == ATTN_BACKWARD, diag,
                   ATTN_E_ARG, "pass", "%d is not forward (0) or backward (1)",
                   (int)pass);
-    ATTN__REQUIRE(threads >= 1 && threads <= 1024, diag, ATTN_E_ARG,
-                  "threads", "must be 1 to 1024, got %lld",
-                  (long long)threads);
+    ATTN__TRY(attn__check_threads(threads, diag));
     ATTN__REQUIRE(workspace, diag, ATTN_E_ARG, "workspace",
                   "must not be NULL");
     ATTN__REQUIRE(attn__layer_divide(&body, pass, threads, NULL, &memory),

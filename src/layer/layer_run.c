@@ -10,25 +10,15 @@ attn_status attn__layer_start(const attn_layer_plan *plan,
                               attn__layer_plan *body, attn__layer_run *run,
                               attn_diag *diag)
 {
+    attn_workspace need = {0, ATTN__LAYER_ALIGN, 0, 0};
+
     ATTN__TRY(attn__layer_plan_open(plan, body, diag));
-    ATTN__REQUIRE(exec, diag, ATTN_E_ARG, "exec", "must not be NULL");
-    ATTN__REQUIRE(exec->size == sizeof *exec, diag, ATTN_E_ARG, "size",
-                  "%u is not the size of attn_exec; use attn_exec_init",
-                  (unsigned)exec->size);
-    ATTN__REQUIRE(exec->threads >= 1 && exec->threads <= 1024, diag,
-                  ATTN_E_ARG, "threads", "must be 1 to 1024, got %lld",
-                  (long long)exec->threads);
+    ATTN__TRY(attn__check_exec(exec, diag));
     ATTN__REQUIRE(attn__layer_divide(body, pass, exec->threads,
                                      exec->workspace, &run->memory),
                   diag, ATTN_E_OVERFLOW, "workspace", "its size overflows");
-    ATTN__REQUIRE(exec->workspace_size >= run->memory.size, diag,
-                  ATTN_E_WORKSPACE, "workspace", "has %zu bytes, needs %zu",
-                  exec->workspace_size, run->memory.size);
-    ATTN__REQUIRE(exec->workspace, diag, ATTN_E_WORKSPACE, "workspace",
-                  "must not be NULL");
-    ATTN__REQUIRE((uintptr_t)exec->workspace % ATTN__LAYER_ALIGN == 0, diag,
-                  ATTN_E_WORKSPACE, "workspace",
-                  "must be aligned to %d bytes", ATTN__LAYER_ALIGN);
+    need.size = run->memory.size;
+    ATTN__TRY(attn__check_workspace(exec, &need, diag));
     ATTN__TRY(attn__layer_check(body, args, pass, diag));
     run->plan = body;
     run->args = args;

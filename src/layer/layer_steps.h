@@ -8,6 +8,7 @@
 
 #include "attn_layer.h"
 #include "core/diag.h"
+#include "core/exec.h"
 #include "core/tensor.h"
 
 /* Tells a plan of this version from arbitrary bytes. */

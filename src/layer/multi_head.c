@@ -7,28 +7,12 @@
 typedef attn_status run_pass(const attn_layer_plan *, const attn_layer_args *,
                              const attn_exec *, attn_diag *);
 
-/* Aligned memory inside a larger block, which is what is freed. */
-static attn_status with_memory(const attn_layer_plan *plan, attn_exec *exec,
-                               attn_pass pass, void **block, attn_diag *diag)
-{
-    attn_workspace need;
-
-    ATTN__TRY(attn_layer_workspace(plan, pass, exec->threads, &need, diag));
-    *block = attn__alloc(need.size + need.alignment);
-    ATTN__REQUIRE(*block, diag, ATTN_E_NOMEM, "workspace",
-                  "%zu bytes could not be allocated",
-                  need.size + need.alignment);
-    exec->workspace = (char *)*block + (need.alignment -
-                                        (uintptr_t)*block % need.alignment);
-    exec->workspace_size = need.size;
-    return ATTN_OK;
-}
-
 static attn_status run_once(const attn_layer_desc *desc,
                             const attn_layer_args *args, int64_t threads,
                             attn_pass pass, run_pass *run, attn_diag *diag)
 {
     attn_layer_plan plan;
+    attn_workspace need;
     attn_exec exec;
     void *block = NULL;
     attn_pool *pool = NULL;
@@ -37,7 +21,8 @@ static attn_status run_once(const attn_layer_desc *desc,
     attn_exec_init(&exec);
     exec.threads = threads;
     ATTN__TRY(attn_layer_plan_init(&plan, desc, diag));
-    ATTN__TRY(with_memory(&plan, &exec, pass, &block, diag));
+    ATTN__TRY(attn_layer_workspace(&plan, pass, threads, &need, diag));
+    ATTN__TRY(attn__take_workspace(&need, &exec, &block, diag));
     if (threads > 1) {
         pool = attn_pool_create(threads);
         exec.parallel_for = pool ? attn_pool_parallel_for : NULL;

@@ -9,6 +9,7 @@
 
 #include "core/alloc.h"
 #include "core/diag.h"
+#include "core/exec.h"
 #include "core/half.h"
 #include "limits/limits.h"
 
@@ -366,9 +367,7 @@ attn_status attn_bench_run(const attn_bench_row *row, attn_isa isa_limit,
     setup s = {.row = row};
     attn_status status;
 
-    ATTN__REQUIRE(threads >= 1 && threads <= 1024, diag, ATTN_E_ARG,
-                  "threads", "must be 1 to 1024, got %lld",
-                  (long long)threads);
+    ATTN__TRY(attn__check_threads(threads, diag));
     status = make_setup(&s, isa_limit, threads, diag);
     if (status == ATTN_OK) {
         take_turns(&s, seconds, result);

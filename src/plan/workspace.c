@@ -5,6 +5,7 @@
  * kernels divide it with. Strides are not known yet, so copies of K and V are
  * counted for whoever may need them. */
 #include "core/diag.h"
+#include "core/exec.h"
 #include "plan/plan.h"
 
 #include <string.h>
@@ -207,9 +208,7 @@ attn_status attn_plan_workspace(const attn_plan *plan, attn_pass pass,
     ATTN__REQUIRE((unsigned)pass <= ATTN_WEIGHTS, diag, ATTN_E_ARG, "pass",
                   "%d is not forward (0), backward (1) or weights (2)",
                   (int)pass);
-    ATTN__REQUIRE(threads >= 1 && threads <= 1024, diag, ATTN_E_ARG,
-                  "threads", "must be 1 to 1024, got %lld",
-                  (long long)threads);
+    ATTN__TRY(attn__check_threads(threads, diag));
     ATTN__REQUIRE(workspace, diag, ATTN_E_ARG, "workspace",
                   "must not be NULL");
     ATTN__REQUIRE(attn__workspace_of(&body, pass, threads, workspace), diag,

@@ -5,6 +5,7 @@
 #include "core/checked.h"
 #include "core/cpu.h"
 #include "core/diag.h"
+#include "core/exec.h"
 #include "kernels/gemm.h"
 #include "run/gemm_blas.h"
 #include "run/run.h"
@@ -224,9 +225,7 @@ attn_status attn_gemm_workspace(attn_dtype dtype, int64_t threads,
     ATTN__REQUIRE(attn__is_float(dtype), diag, ATTN_E_DTYPE, "dtype",
                   "must be f64, f32, bf16 or f16, got %s",
                   attn_dtype_name(dtype));
-    ATTN__REQUIRE(threads >= 1 && threads <= 1024, diag, ATTN_E_ARG,
-                  "threads", "must be 1 to 1024, got %lld",
-                  (long long)threads);
+    ATTN__TRY(attn__check_threads(threads, diag));
     ATTN__REQUIRE(workspace, diag, ATTN_E_ARG, "workspace",
                   "must not be NULL");
     workspace_of(dtype, threads, workspace);
@@ -248,9 +247,9 @@ attn_status attn_gemm(const attn_gemm_args *args, const attn_exec *exec,
     ATTN__TRY(check_args(args, diag));
     ATTN__TRY(check_result(args, diag));
     c = attn_in(args->c);
-    ATTN__TRY(attn__exec_threads(exec, diag));
+    ATTN__TRY(attn__check_exec(exec, diag));
     workspace_of(args->a.dtype, exec->threads, &need);
-    ATTN__TRY(attn__exec_memory(exec, &need, diag));
+    ATTN__TRY(attn__check_workspace(exec, &need, diag));
     resolve(args, &run.gemm);
     /* Before anything is multiplied: sizes beside an empty axis may be any. */
     if (attn__is_empty(&c))

@@ -3,6 +3,7 @@
  * From checked arguments to the problem that kernels see: every view with the
  * four axes (batch, head, row, column), whatever the caller's layout. */
 #include "core/diag.h"
+#include "core/exec.h"
 #include "run/checker.h"
 
 #include <string.h>
@@ -230,40 +231,12 @@ attn_status attn__args_check(const attn__plan *plan, const attn_args *args,
     return ATTN_OK;
 }
 
-/* 1024 threads are more than any socket has and keep slots * threads in range.
- */
-attn_status attn__exec_threads(const attn_exec *exec, attn_diag *diag)
-{
-    ATTN__REQUIRE(exec, diag, ATTN_E_ARG, "exec", "must not be NULL");
-    ATTN__REQUIRE(exec->size == sizeof *exec, diag, ATTN_E_ARG, "size",
-                  "%u is not the size of attn_exec; use attn_exec_init",
-                  (unsigned)exec->size);
-    ATTN__REQUIRE(exec->threads >= 1 && exec->threads <= 1024, diag,
-                  ATTN_E_ARG, "threads", "must be 1 to 1024, got %lld",
-                  (long long)exec->threads);
-    return ATTN_OK;
-}
-
-attn_status attn__exec_memory(const attn_exec *exec,
-                              const attn_workspace *need, attn_diag *diag)
-{
-    ATTN__REQUIRE(exec->workspace_size >= need->size, diag, ATTN_E_WORKSPACE,
-                  "workspace", "has %zu bytes, needs %zu",
-                  exec->workspace_size, need->size);
-    ATTN__REQUIRE(exec->workspace || need->size == 0, diag, ATTN_E_WORKSPACE,
-                  "workspace", "must not be NULL");
-    ATTN__REQUIRE((uintptr_t)exec->workspace % ATTN__ALIGN == 0, diag,
-                  ATTN_E_WORKSPACE, "workspace",
-                  "must be aligned to %d bytes", ATTN__ALIGN);
-    return ATTN_OK;
-}
-
 attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
                              const attn_exec *exec, attn_workspace *need,
                              attn_diag *diag)
 {
-    ATTN__TRY(attn__exec_threads(exec, diag));
+    ATTN__TRY(attn__check_exec(exec, diag));
     ATTN__REQUIRE(attn__workspace_of(plan, pass, exec->threads, need), diag,
                   ATTN_E_OVERFLOW, "workspace", "its size overflows");
-    return attn__exec_memory(exec, need, diag);
+    return attn__check_workspace(exec, need, diag);
 }

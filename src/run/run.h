@@ -30,12 +30,6 @@ attn_status attn__exec_check(const attn__plan *plan, attn_pass pass,
                              const attn_exec *exec, attn_workspace *need,
                              attn_diag *diag);
 
-/* Its two halves, for calls without a plan: everything but the memory; the
- * memory. */
-attn_status attn__exec_threads(const attn_exec *exec, attn_diag *diag);
-attn_status attn__exec_memory(const attn_exec *exec,
-                              const attn_workspace *need, attn_diag *diag);
-
 /* One parallel pass over the n numbered units of something. `run` does unit
  * `number` with `slot` as its scratch, which holds what an earlier unit left in
  * it; units run at the same time, so they write to memory of their own. */
