@@ -2,8 +2,14 @@
  *
  * Preloaded into a program, makes its calls of one kind fail (FAIL_KIND:
  * memory, files or threads): the FAIL_AT-th (from 1) and, with FAIL_ONWARD set,
- * all after it. With FAIL_COUNT=FD in place of it writes the number of such
- * calls to that descriptor at the end. */
+ * all after it.
+ *
+ * With FAIL_OUTPUT=FOLDER the program is loaded once, which takes longer than
+ * running it, and forked before main for each line that is read: FAIL_AT and
+ * whether to go on, 0 or 1. The child's output goes to the files `out` and
+ * `err` there, its status, when it has ended, to standard output. One that is
+ * told FAIL_AT 0 fails nowhere and writes how many calls it made to `count`.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 void *__libc_malloc(size_t size);
@@ -27,6 +34,7 @@ static atomic_long count;
 static kind failing; /* NOTHING while the program is being loaded */
 static long fail_at;
 static int onward, counter = -1;
+static kind wanted;
 
 /* What is interposed, and the functions themselves. */
 static int (*real_open)(const char *, int, ...);
@@ -43,8 +51,7 @@ static int (*real_cond)(pthread_cond_t *, const pthread_condattr_t *);
 
 __attribute__((constructor)) static void begin(void)
 {
-    const char *at = getenv("FAIL_AT"), *fd = getenv("FAIL_COUNT");
-    const char *what = getenv("FAIL_KIND");
+    const char *at = getenv("FAIL_AT"), *what = getenv("FAIL_KIND");
 
     /* C has no other way from an object pointer to one to a function. */
     *(void **)&real_open = dlsym(RTLD_NEXT, "open64");
@@ -58,12 +65,12 @@ __attribute__((constructor)) static void begin(void)
     *(void **)&real_mutex = dlsym(RTLD_NEXT, "pthread_mutex_init");
     *(void **)&real_cond = dlsym(RTLD_NEXT, "pthread_cond_init");
     onward = getenv("FAIL_ONWARD") != NULL;
-    counter = fd ? atoi(fd) : -1;
     fail_at = at ? atol(at) : 0;
-    failing = !what                          ? NOTHING
-              : strcmp(what, "memory") == 0 ? MEMORY
-              : strcmp(what, "files") == 0  ? FILES
-                                            : THREADS;
+    wanted = !what                          ? NOTHING
+             : strcmp(what, "memory") == 0 ? MEMORY
+             : strcmp(what, "files") == 0  ? FILES
+                                           : THREADS;
+    failing = getenv("FAIL_OUTPUT") ? NOTHING : wanted;
 }
 
 __attribute__((destructor)) static void end(void)
@@ -75,6 +82,85 @@ __attribute__((destructor)) static void end(void)
     if (counter >= 0 && write(counter, text, (size_t)n) != n)
         _exit(99);
 }
+
+/* ---------------------------------------------------------------- serving */
+
+/* A file of the folder for output, opened for writing. */
+static int output(const char *name)
+{
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s/%s", getenv("FAIL_OUTPUT"), name);
+    return real_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+/* In the child: what was asked for, and nothing of the server's. */
+static void become_program(void)
+{
+    const int in = real_open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    if (fail_at == 0)
+        counter = output("count");
+    if (dup2(in, 0) != 0 || dup2(output("out"), 1) != 1 ||
+        dup2(output("err"), 2) != 2)
+        _exit(98);
+    count = 0;
+    failing = wanted;
+}
+
+/* Reads one line; whether there was one. */
+static int read_line(char *line, size_t size)
+{
+    size_t n = 0;
+
+    while (n + 1 < size && read(0, line + n, 1) == 1 && line[n] != '\n')
+        n++;
+    line[n] = '\0';
+    return n > 0;
+}
+
+/* Returns in each child. */
+static void serve(void)
+{
+    char line[64];
+
+    while (read_line(line, sizeof line)) {
+        pid_t child;
+        int status = -1, n;
+
+        sscanf(line, "%ld %d", &fail_at, &onward);
+        child = fork();
+        if (child == 0) {
+            become_program();
+            return;
+        }
+        if (child < 0 || waitpid(child, &status, 0) != child)
+            _exit(97);
+        n = snprintf(line, sizeof line, "%d\n", status);
+        if (real_write(1, line, (size_t)n) != n)
+            _exit(96);
+    }
+    _exit(0);
+}
+
+typedef int start_main(int (*)(int, char **, char **), int, char **,
+                       void (*)(void), void (*)(void), void (*)(void), void *);
+
+/* What the program begins with when all its libraries are loaded. */
+start_main __libc_start_main;
+int __libc_start_main(int (*program)(int, char **, char **), int argc,
+                      char **argv, void (*init)(void), void (*fini)(void),
+                      void (*unload)(void), void *stack)
+{
+    start_main *real;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "__libc_start_main");
+    if (getenv("FAIL_OUTPUT"))
+        serve();
+    return real(program, argc, argv, init, fini, unload, stack);
+}
+
+/* ---------------------------------------------------------------- failing */
 
 static int fails(kind k, int error)
 {

@@ -39,51 +39,55 @@ COMMANDS = [
 OLD = b"what was there before"
 
 
-class Failure:
-    """A kind of calls that fail: the k-th, or from it on."""
+def contents(*path):
+    with open(os.path.join(*path), "rb") as file:
+        return file.read()
 
-    def __init__(self, module, kind):
-        self.module = module
+
+class Failing:
+    """A command that is loaded once and run each time it is asked to. Calls of
+    one kind fail: the k-th, or from it on, or with k = 0 none."""
+
+    def __init__(self, module, kind, attn, words):
         self.kind = kind
+        self.target = output(words)
+        self.folder = tempfile.mkdtemp()
+        self.process = subprocess.Popen(
+            [attn, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "LD_PRELOAD": module, "FAIL_KIND": kind,
+                 "FAIL_OUTPUT": self.folder})
 
-    def environment(self, **settings):
-        return {**os.environ, "LD_PRELOAD": self.module,
-                "FAIL_KIND": self.kind, **settings}
+    def __enter__(self):
+        return self
 
-    def run(self, attn, words, before, **settings):
-        """(exit code, stdout, stderr, files, what was there before)."""
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+        shutil.rmtree(self.folder)
+
+    def run(self, k, onward, before):
+        """(exit code, stdout, stderr, files) over a file of before."""
         files = set(os.listdir())
-        target = output(words)
-        if before and target:
-            with open(target, "wb") as file:
+        if before and self.target:
+            with open(self.target, "wb") as file:
                 file.write(before)
-        done = subprocess.run([attn, *words], stdin=subprocess.DEVNULL,
-                              capture_output=True, check=False,
-                              env=self.environment(**settings))
+        self.process.stdin.write(f"{k} {onward:d}\n".encode())
+        self.process.stdin.flush()
+        code = os.waitstatus_to_exitcode(int(self.process.stdout.readline()))
         made = {}
         for name in set(os.listdir()) - files:
-            with open(name, "rb") as file:
-                made[name] = file.read()
+            made[name] = contents(name)
             os.remove(name)
-        return done.returncode, done.stdout, done.stderr, made
+        return (code, contents(self.folder, "out"),
+                contents(self.folder, "err"), made)
 
-    def count(self, attn, words):
-        """How many such calls a command makes, and what it gives."""
-        reader, writer = os.pipe()
-        done = subprocess.run([attn, *words], stdin=subprocess.DEVNULL,
-                              pass_fds=[writer], stdout=subprocess.PIPE,
-                              env=self.environment(FAIL_COUNT=str(writer)),
-                              check=True)
-        os.close(writer)
-        with os.fdopen(reader) as file:
-            n = int(file.read())
-        target = output(words)
-        made = {}
-        if target:
-            with open(target, "rb") as file:
-                made[target] = file.read()
-            os.remove(target)
-        return n, done.stdout, made
+    def count(self):
+        """How many such calls the command makes, and what it gives."""
+        code, out, err, made = self.run(0, False, b"")
+        if code:
+            sys.exit(f"fails without a failure: {err.decode()}")
+        return int(contents(self.folder, "count")), out, made
 
 
 def output(words):
@@ -107,19 +111,19 @@ def judge(result, clean, untouched):
     return ""
 
 
-def play(failure, attn, words):
+def play(failing, words):
     """What went wrong, for each k and manner; '' where nothing did."""
-    n, *clean = failure.count(attn, words)
-    for settings in ({}, {"FAIL_ONWARD": "1"}):
+    n, *clean = failing.count()
+    for onward in (False, True):
         # Half of them over a file that is already there.
-        before = OLD if settings else b""
-        target = output(words)
+        before = OLD if onward else b""
+        target = failing.target
         untouched = {target: before} if before and target else {}
         for k in range(1, n + 1):
-            wrong = judge(failure.run(attn, words, before, FAIL_AT=str(k),
-                                      **settings), tuple(clean), untouched)
-            yield wrong and (f"attn {' '.join(words)}: {wrong} "
-                             f"({failure.kind} {k} of {n} {settings})")
+            wrong = judge(failing.run(k, onward, before), tuple(clean),
+                          untouched)
+            yield wrong and (f"attn {' '.join(words)}: {wrong} ({failing.kind} "
+                             f"{k} of {n}{' and on' if onward else ''})")
 
 
 def main():
@@ -131,11 +135,12 @@ def main():
         fixtures.make()
         for kind in ("memory", "files", "threads"):
             for words in COMMANDS:
-                for wrong in play(Failure(module, kind), attn, words):
-                    passed += not wrong
-                    failed += bool(wrong)
-                    if wrong:
-                        print(wrong)
+                with Failing(module, kind, attn, words) as failing:
+                    for wrong in play(failing, words):
+                        passed += not wrong
+                        failed += bool(wrong)
+                        if wrong:
+                            print(wrong)
     finally:
         os.chdir("/")
         shutil.rmtree(folder)
