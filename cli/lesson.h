@@ -92,6 +92,8 @@ void cli_tell_step(cli_lesson *lesson, const char *title);
 void cli_tell_matrix(const char *name, const char *meaning, const double *x,
                      int64_t rows, int64_t columns,
                      const unsigned char *visible);
+/* q, k and v as attention takes them, and what each is for. */
+void cli_tell_qkv(const cli_lesson *lesson);
 /* "[1 2; 3 4]", with so many digits. */
 void cli_tell_line(const double *x, int64_t rows, int64_t columns,
                    int digits);

@@ -41,12 +41,7 @@ static void tell_sizes(cli_lesson *s)
     if (s->options->rope.given)
         puts("   Q and K are shown after RoPE has turned them by their "
              "places.");
-    cli_tell_matrix("Q", "a row for each query, what it looks for", s->q,
-                    p->len_q, p->dim_qk, NULL);
-    cli_tell_matrix("K", "a row for each key, what it can be found by", s->k,
-                    p->len_k, p->dim_qk, NULL);
-    cli_tell_matrix("V", "a row for each key, what it has to give", s->v,
-                    p->len_k, p->dim_v, NULL);
+    cli_tell_qkv(s);
 }
 
 /* ------------------------------------------------------------------ scores */

@@ -48,12 +48,7 @@ void cli_tell_layer_inputs(cli_lesson *s)
              "and multiplied by\n   a gain (QK-norm).");
     if (s->layer->desc.rotary)
         puts("   Then RoPE turns the rows of Q and K by their places.");
-    cli_tell_matrix("Q", "a row for each query, what it looks for", s->q,
-                    p->len_q, p->dim_qk, NULL);
-    cli_tell_matrix("K", "a row for each key, what it can be found by", s->k,
-                    p->len_k, p->dim_qk, NULL);
-    cli_tell_matrix("V", "a row for each key, what it has to give", s->v,
-                    p->len_k, p->dim_v, NULL);
+    cli_tell_qkv(s);
 }
 
 void cli_tell_layer_output(cli_lesson *s)

@@ -112,6 +112,18 @@ void cli_tell_matrix(const char *name, const char *meaning, const double *x,
     putchar('\n');
 }
 
+void cli_tell_qkv(const cli_lesson *s)
+{
+    const attn_ref_problem *p = &s->problem;
+
+    cli_tell_matrix("Q", "a row for each query, what it looks for", s->q,
+                    p->len_q, p->dim_qk, NULL);
+    cli_tell_matrix("K", "a row for each key, what it can be found by", s->k,
+                    p->len_k, p->dim_qk, NULL);
+    cli_tell_matrix("V", "a row for each key, what it has to give", s->v,
+                    p->len_k, p->dim_v, NULL);
+}
+
 void cli_tell_line(const double *x, int64_t rows, int64_t columns, int digits)
 {
     putchar('[');

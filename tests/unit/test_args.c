@@ -5,7 +5,7 @@
  * the change, each call succeeds. */
 #include "attn.h"
 
-#include "unit.h"
+#include "refusal.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -198,16 +198,11 @@ static void refuse(const call *c, attn_status status, const char *field,
     attn_diag diag;
     attn_status got;
 
-    memset(outputs, 0xa5, sizeof outputs);
+    memset(outputs, UNTOUCHED, sizeof outputs);
     memset(workspace, 0xa5, sizeof workspace);
     got = run(c, &diag);
-    if (got != status || diag.status != status ||
-        strcmp(diag.field, field) != 0 || strlen(diag.message) < 5)
-        fail_msg("%s: %s of %s: %s", change, attn_status_name(got),
-                 diag.field, diag.message);
-    for (size_t i = 0; i < sizeof outputs; i++)
-        if (outputs[i] != 0xa5)
-            fail_msg("%s: wrote byte %zu of the outputs", change, i);
+    expect_refused(got, &diag, status, field, change);
+    expect_untouched(outputs, sizeof outputs, change);
 }
 
 static void accept(const call *c, const char *change)
@@ -215,9 +210,7 @@ static void accept(const call *c, const char *change)
     attn_diag diag;
 
     memset(outputs, 0, sizeof outputs);
-    if (run(c, &diag) != ATTN_OK)
-        fail_msg("%s: %s of %s: %s", change, attn_status_name(diag.status),
-                 diag.field, diag.message);
+    expect_accepted(run(c, &diag), &diag, change);
 }
 
 /* `make` is one of the calls above, `c` the call and `a` its arguments in

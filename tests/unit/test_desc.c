@@ -4,7 +4,7 @@
  * status, the field. And what is legal although it looks odd. */
 #include "plan/plan.h"
 
-#include "unit.h"
+#include "refusal.h"
 
 #include <math.h>
 #include <string.h>
@@ -26,10 +26,7 @@ static void refuse(const attn_desc *desc, attn_status status,
 
     memset(&diag, 0xa5, sizeof diag);
     got = attn_plan_init(&plan, desc, &diag);
-    if (got != status || diag.status != status ||
-        strcmp(diag.field, field) != 0 || strlen(diag.message) < 5)
-        fail_msg("%s: %s of %s: %s", change, attn_status_name(got),
-                 diag.field, diag.message);
+    expect_refused(got, &diag, status, field, change);
     assert_int_equal(attn_plan_init(&plan, desc, NULL), status);
 }
 
@@ -38,9 +35,7 @@ static void accept(const attn_desc *desc, const char *change)
     attn_plan plan;
     attn_diag diag;
 
-    if (attn_plan_init(&plan, desc, &diag) != ATTN_OK)
-        fail_msg("%s: %s of %s: %s", change, attn_status_name(diag.status),
-                 diag.field, diag.message);
+    expect_accepted(attn_plan_init(&plan, desc, &diag), &diag, change);
     assert_int_equal(diag.status, ATTN_OK);
     assert_string_equal(diag.message, "");
 }

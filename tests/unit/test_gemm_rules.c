@@ -5,7 +5,7 @@
  * call succeeds. */
 #include "attn.h"
 
-#include "unit.h"
+#include "refusal.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -61,14 +61,10 @@ static void refuse(const call *c, attn_status status, const char *field,
     attn_diag diag;
     attn_status got;
 
-    memset(c_data, 0xa5, sizeof c_data);
+    memset(c_data, UNTOUCHED, sizeof c_data);
     got = attn_gemm(&c->args, &c->exec, &diag);
-    if (got != status || diag.status != status ||
-        strcmp(diag.field, field) != 0 || strlen(diag.message) < 5)
-        fail_msg("%s: %s of %s: %s", change, attn_status_name(got),
-                 diag.field, diag.message);
-    for (size_t i = 0; i < sizeof c_data; i++)
-        assert_int_equal(c_data[i], 0xa5);
+    expect_refused(got, &diag, status, field, change);
+    expect_untouched(c_data, sizeof c_data, change);
     assert_int_equal(attn_gemm(&c->args, &c->exec, NULL), status);
 }
 
@@ -76,8 +72,7 @@ static void accept(const call *c, const char *change)
 {
     attn_diag diag;
 
-    if (attn_gemm(&c->args, &c->exec, &diag) != ATTN_OK)
-        fail_msg("%s: %s: %s", change, diag.field, diag.message);
+    expect_accepted(attn_gemm(&c->args, &c->exec, &diag), &diag, change);
 }
 
 #define WITH(make, change, what)                                              \

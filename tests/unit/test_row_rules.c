@@ -5,7 +5,7 @@
  * byte of an output was written. Before the change, each call succeeds. */
 #include "attn.h"
 
-#include "unit.h"
+#include "refusal.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -25,17 +25,10 @@ static void refuse(caller *run, const void *call, attn_status status,
     attn_diag diag;
     attn_status got;
 
-    memset(out, 0xa5, sizeof out);
+    memset(out, UNTOUCHED, sizeof out);
     got = run(call, &diag);
-    if (got != status || diag.status != status ||
-        strcmp(diag.field, field) != 0 || strlen(diag.message) < 5)
-        fail_msg("%s: %s of %s: %s", change, attn_status_name(got),
-                 diag.field, diag.message);
-    for (size_t n = 0; n < 2; n++)
-        for (size_t i = 0; i < MEMORY; i++)
-            if (out[n][i] != 0xa5)
-                fail_msg("%s: output %zu was written at byte %zu", change, n,
-                         i);
+    expect_refused(got, &diag, status, field, change);
+    expect_untouched(out, sizeof out, change);
     assert_int_equal(run(call, NULL), status);
 }
 

@@ -20,6 +20,7 @@
  *
  * since between x and a gradient lie at most 12 roundings to storage (t) and 6
  * sums of 68 roundings (u), independent ones, which the layer may double. */
+#include "difference.h"
 #include "layer_case.h"
 
 #include "unit.h"
@@ -74,22 +75,9 @@ static void close_bench(bench *b)
     free(b->lse);
 }
 
-static double loss_at(bench *b, double *x, double step)
+static double plain_loss(void *problem)
 {
-    const double before = *x;
-    double value;
-
-    *x = before + step;
-    value = loss(b, NULL);
-    *x = before;
-    return value;
-}
-
-static double difference(bench *b, double *x, double h)
-{
-    return (8 * (loss_at(b, x, h) - loss_at(b, x, -h)) -
-            (loss_at(b, x, 2 * h) - loss_at(b, x, -2 * h))) /
-           (12 * h);
+    return loss(problem, NULL);
 }
 
 /* One element: right as it is, and wrong if it were off by `off`. */
@@ -99,8 +87,8 @@ typedef struct verdict {
 
 static verdict judge(bench *b, double *x, double gradient, double off)
 {
-    const double coarse = difference(b, x, STEP);
-    const double fine = difference(b, x, STEP / 2);
+    const double coarse = difference(plain_loss, b, x, STEP);
+    const double fine = difference(plain_loss, b, x, STEP / 2);
     const double tolerance = fabs(coarse - fine) + 6 * b->noise / STEP;
 
     return (verdict){fabs(gradient - fine) <= tolerance,
@@ -130,7 +118,7 @@ static void check_gradient(bench *b, const layer_call *call, tensor which)
         if (!said.right)
             fail_msg("%s: gradient by %s[%lld] is %.17g, by differences %.17g",
                      b->c->row.name, layer_tensor_name(which), (long long)i,
-                     dx, difference(b, &v->at[i], STEP / 2));
+                     dx, difference(plain_loss, b, &v->at[i], STEP / 2));
         if (!said.tells)
             fail_msg("%s: %s[%lld] could be off by %g unnoticed",
                      b->c->row.name, layer_tensor_name(which), (long long)i,

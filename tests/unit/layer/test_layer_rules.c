@@ -5,7 +5,7 @@
  * was written. Before the change, each call succeeds. */
 #include "attn_layer.h"
 
-#include "unit.h"
+#include "refusal.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -189,24 +189,17 @@ static void refuse(const call *c, attn_status status, const char *field,
     attn_diag diag;
     attn_status got;
 
-    memset(outputs, 0xa5, sizeof outputs);
+    memset(outputs, UNTOUCHED, sizeof outputs);
     got = run(c, &diag);
-    if (got != status || diag.status != status ||
-        strcmp(diag.field, field) != 0 || strlen(diag.message) < 5)
-        fail_msg("%s: %s of %s: %s", change, attn_status_name(got),
-                 diag.field, diag.message);
-    for (size_t i = 0; i < sizeof outputs; i++)
-        if (outputs[i] != 0xa5)
-            fail_msg("%s: wrote byte %zu of the outputs", change, i);
+    expect_refused(got, &diag, status, field, change);
+    expect_untouched(outputs, sizeof outputs, change);
 }
 
 static void accept(const call *c, const char *change)
 {
     attn_diag diag;
 
-    if (run(c, &diag) != ATTN_OK)
-        fail_msg("%s: %s of %s: %s", change, attn_status_name(diag.status),
-                 diag.field, diag.message);
+    expect_accepted(run(c, &diag), &diag, change);
 }
 
 /* `make` is one of the calls above; `d` its description and `a` its arguments
@@ -463,11 +456,11 @@ UNIT(sizes_of_zero)
 
         n[axis] = 0;
         c = sized(ATTN_FORWARD, n);
-        memset(outputs, 0xa5, sizeof outputs);
+        memset(outputs, UNTOUCHED, sizeof outputs);
         accept(&c, "forward of a size of zero");
         assert_true(all_zero(c.args.y));
         c = sized(ATTN_BACKWARD, n);
-        memset(outputs, 0xa5, sizeof outputs);
+        memset(outputs, UNTOUCHED, sizeof outputs);
         accept(&c, "backward of a size of zero");
         assert_true(all_zero(c.args.dx));
         assert_true(all_zero(c.args.dw_q));

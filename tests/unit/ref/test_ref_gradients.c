@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "difference.h"
 #include "ref_run.h"
 #include "ref_table.h"
 #include "unit.h"
@@ -101,22 +102,9 @@ static void close_bench(bench *b)
 
 /* ----------------------------------------------------------- differences */
 
-static double loss_at(bench *b, double *x, double step)
+static double plain_loss(void *problem)
 {
-    const double before = *x;
-    double value;
-
-    *x = before + step;
-    value = loss(b, NULL);
-    *x = before;
-    return value;
-}
-
-static double difference(bench *b, double *x, double h)
-{
-    return (8 * (loss_at(b, x, h) - loss_at(b, x, -h)) -
-            (loss_at(b, x, 2 * h) - loss_at(b, x, -2 * h))) /
-           (12 * h);
+    return loss(problem, NULL);
 }
 
 typedef struct slope {
@@ -125,8 +113,8 @@ typedef struct slope {
 
 static slope slope_of(bench *b, double *x)
 {
-    const double coarse = difference(b, x, STEP);
-    const double fine = difference(b, x, STEP / 2);
+    const double coarse = difference(plain_loss, b, x, STEP);
+    const double fine = difference(plain_loss, b, x, STEP / 2);
 
     return (slope){fine, fabs(coarse - fine) + 6 * b->noise / STEP};
 }
