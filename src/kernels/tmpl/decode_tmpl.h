@@ -14,10 +14,17 @@
  *
  * so few heads occupy many threads, and bits depend on len_k alone. */
 
-/* Rows whose products are summed together. */
+/* Most rows whose products are summed together. */
 #define FEW_ROWS 4
-/* Vectors of columns of v that are summed together. */
-#define VALUE_VECTORS (VECTOR_BYTES == 64 ? 4 : 2) /* sums are registers */
+/* Vectors of keys, and of columns of v, beside them: sums are registers, and
+ * enough of them that none waits for itself. */
+#define KEY_VECTORS 2
+#define VALUE_VECTORS (VECTOR_BYTES == 64 ? 4 : 2)
+#define SCORE_KEYS (KEY_VECTORS * LANES)
+/* Columns of keys that are transposed at a time. */
+#define SCORE_COLUMNS 32
+/* Keys whose values are added between two looks ahead. */
+#define VALUE_KEYS 8
 #define LINE_BYTES 64
 
 /* Where the keys [j0, j0 + n) of a block lie. */
@@ -71,58 +78,115 @@ static void rows_gather(const attn__view *view, int64_t dim, int64_t n,
     }
 }
 
-/* What will be read next is asked for now. */
-static inline void row_prefetch(const ELEM *row, int64_t dim)
+/* What will be read next is asked for now, row by row in its order and evenly
+ * over the steps of what is done meanwhile: memory has something to do all the
+ * time, and nobody waits for a burst. Into the second-level cache: a processor
+ * can wait for more lines there than in the first. */
+typedef struct fetch {
+    const ELEM *const *rows;
+    int64_t n, left, size; /* rows, those to come, bytes of a row */
+    int64_t steps, credit; /* n rows for so many steps */
+} fetch;
+
+static fetch fetch_rows(const ELEM *const *rows, int64_t n, int64_t dim,
+                        int64_t steps)
 {
-    for (int64_t c = 0; c < dim; c += LINE_BYTES / (int64_t)sizeof *row)
-        __builtin_prefetch(row + c);
+    return (fetch){rows, n, n, dim * (int64_t)sizeof **rows,
+                   attn__max_i64(steps, 1), 0};
+}
+
+static inline void fetch_step(fetch *f)
+{
+    f->credit += f->n;
+    for (; f->left > 0 && f->credit >= f->steps; f->credit -= f->steps) {
+        const char *row = (const char *)f->rows[f->n - f->left--];
+
+        for (int64_t at = 0; at < f->size; at += LINE_BYTES)
+            __builtin_prefetch(row + at, 0, 2);
+    }
 }
 
 /* --------------------------------------------------------------- products */
 
-/* sum[lane] += q k for FEW_ROWS rows of the tile, LANES keys, `columns` columns
- * of q from `q` on: in the order of columns, as the product has it. */
+/* Calls f(rows, lane) for the rows of a tile, as many at a time as pay. */
+#define FOR_FEW_ROWS(tile, f)                                                 \
+    for (ptrdiff_t lane = 0; lane < (tile)->n; lane += FEW_ROWS) {            \
+        if ((tile)->n - lane == 1)                                            \
+            f(1, lane);                                                       \
+        else if ((tile)->n - lane == 2)                                       \
+            f(2, lane);                                                       \
+        else                                                                  \
+            f(FEW_ROWS, lane);                                                \
+    }
+
+/* sum[row][vector of keys] += q k for `rows` rows and so many columns, whose
+ * keys lie in lanes: in the order of columns, as the product has it. */
 static inline __attribute__((always_inline)) void
-scores_update(const V *k, const REAL *q, ptrdiff_t columns, V *sum)
+scores_update(const ptrdiff_t rows, const V (*k)[KEY_VECTORS], const REAL *q,
+              ptrdiff_t columns, V (*sum)[KEY_VECTORS])
 {
-    V acc[FEW_ROWS];
+    V acc[FEW_ROWS][KEY_VECTORS];
 
     UNROLL(4)
-    for (ptrdiff_t r = 0; r < FEW_ROWS; r++)
-        acc[r] = sum[r];
-    UNROLL(16)
+    for (ptrdiff_t r = 0; r < rows; r++)
+        for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+            acc[r][i] = sum[r][i];
     for (ptrdiff_t c = 0; c < columns; c++) {
+        V keys[KEY_VECTORS];
+
+        for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+            keys[i] = k[c][i];
         UNROLL(4)
-        for (ptrdiff_t r = 0; r < FEW_ROWS; r++)
-            acc[r] = v_fma(k[c], v_set1(q[c * TILE_ROWS + r]), acc[r]);
+        for (ptrdiff_t r = 0; r < rows; r++) {
+            const V scalar = v_set1(q[c * TILE_ROWS + r]);
+
+            for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+                acc[r][i] = v_fma(keys[i], scalar, acc[r][i]);
+        }
     }
     UNROLL(4)
-    for (ptrdiff_t r = 0; r < FEW_ROWS; r++)
-        sum[r] = acc[r];
+    for (ptrdiff_t r = 0; r < rows; r++)
+        for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+            sum[r][i] = acc[r][i];
 }
 
-/* sum[lane] = q k of LANES keys. */
-static inline void scores_of_keys(const attn__tile *tile,
-                                  const ELEM *const *keys, int64_t dim,
-                                  V *sum)
+/* k[column][i] = LANES keys' columns from c on. */
+static inline void keys_transpose(const ELEM *const *keys, int64_t c,
+                                  int64_t dim, V (*k)[KEY_VECTORS],
+                                  ptrdiff_t vector)
 {
-    for (ptrdiff_t r = 0; r < TILE_ROWS; r++)
-        sum[r] = v_set1(0);
-    for (int64_t c = 0; c < dim; c += LANES) {
-        const REAL *q = (const REAL *)tile->q + c * TILE_ROWS;
-        const bool whole = dim - c >= LANES;
-        V k[VECTOR_BYTES / sizeof(REAL)];
+    const bool whole = dim - c >= LANES;
+    V square[VECTOR_BYTES / sizeof(REAL)];
 
-        UNROLL(16)
-        for (ptrdiff_t i = 0; i < LANES; i++)
-            k[i] = whole ? elems_load(keys[i] + c)
-                         : elems_load_some(keys[i] + c, dim - c);
-        v_transpose(k);
-        for (ptrdiff_t lane = 0; lane < tile->n; lane += FEW_ROWS)
-            if (whole)
-                scores_update(k, q + lane, LANES, sum + lane);
-            else
-                scores_update(k, q + lane, dim - c, sum + lane);
+    UNROLL(16)
+    for (ptrdiff_t i = 0; i < LANES; i++)
+        square[i] = whole ? elems_load(keys[i] + c)
+                          : elems_load_some(keys[i] + c, dim - c);
+    v_transpose(square);
+    UNROLL(16)
+    for (ptrdiff_t i = 0; i < LANES; i++)
+        k[i][vector] = square[i];
+}
+
+/* sum[row][vector] = q k of SCORE_KEYS keys; a step of `meanwhile` for each
+ * square. */
+static APART void scores_of_keys(const attn__tile *tile,
+                                 const ELEM *const *keys, int64_t dim,
+                                 V (*sum)[KEY_VECTORS], fetch *meanwhile)
+{
+    for (int64_t c0 = 0; c0 < dim; c0 += SCORE_COLUMNS) {
+        const int64_t n = attn__min_i64(SCORE_COLUMNS, dim - c0);
+        const REAL *q = (const REAL *)tile->q + c0 * TILE_ROWS;
+        V k[SCORE_COLUMNS][KEY_VECTORS];
+
+        for (int64_t c = 0; c < n; c += LANES)
+            for (ptrdiff_t i = 0; i < KEY_VECTORS; i++) {
+                keys_transpose(keys + i * LANES, c0 + c, dim, k + c, i);
+                fetch_step(meanwhile);
+            }
+#define UPDATE(rows, lane) scores_update(rows, k, q + lane, n, sum + lane)
+        FOR_FEW_ROWS(tile, UPDATE)
+#undef UPDATE
     }
 }
 
@@ -130,31 +194,43 @@ static inline void scores_of_keys(const attn__tile *tile,
 static void decode_scores(const attn__problem *p, const attn__slot *slot,
                           const attn__tile *tile, const key_rows *rows)
 {
-    for (int64_t j = 0; j < rows->n; j += LANES) {
-        const ELEM *k[VECTOR_BYTES / sizeof(REAL)];
-        V sum[VECTOR_BYTES / sizeof(REAL)]; /* of each row; then of each key */
+    fetch values = {0};
 
-        for (ptrdiff_t i = 0; i < LANES; i++) {
-            const int64_t at = attn__min_i64(j + i, rows->n - 1);
+    if (p->v.data)
+        values = fetch_rows(rows->v, rows->n, p->dim_v,
+                            attn__ceil_div(rows->n, SCORE_KEYS) *
+                                KEY_VECTORS *
+                                attn__ceil_div(p->dim_qk, LANES));
+    for (int64_t j = 0; j < rows->n; j += SCORE_KEYS) {
+        const ELEM *k[SCORE_KEYS];
+        V sum[VECTOR_BYTES / sizeof(REAL)][KEY_VECTORS];
 
-            k[i] = rows->k[at];
-            if (p->v.data)
-                row_prefetch(rows->v[at], p->dim_v);
+        for (ptrdiff_t i = 0; i < SCORE_KEYS; i++)
+            k[i] = rows->k[attn__min_i64(j + i, rows->n - 1)];
+        for (ptrdiff_t r = 0; r < TILE_ROWS; r++)
+            for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+                sum[r][i] = v_set1(0);
+        scores_of_keys(tile, k, p->dim_qk, sum, &values);
+        for (ptrdiff_t i = 0; i < KEY_VECTORS; i++) {
+            REAL *s = (REAL *)slot->s + (j + i * LANES) * TILE_ROWS;
+            V square[VECTOR_BYTES / sizeof(REAL)];
+
+            for (ptrdiff_t r = 0; r < TILE_ROWS; r++)
+                square[r] = sum[r][i] * v_set1((REAL)p->scale);
+            v_transpose(square);
+            for (ptrdiff_t key = 0; key < LANES; key++)
+                v_store(s + key * TILE_ROWS, square[key]);
         }
-        scores_of_keys(tile, k, p->dim_qk, sum);
-        v_transpose(sum);
-        for (ptrdiff_t i = 0; i < LANES; i++)
-            v_store((REAL *)slot->s + (j + i) * TILE_ROWS,
-                    sum[i] * v_set1((REAL)p->scale));
     }
 }
 
-/* acc = acc factor + sum_j s_j v_j for FEW_ROWS rows and `vectors` vectors of
+/* acc = acc factor + sum_j s_j v_j for `rows` rows and `vectors` vectors of
  * columns from c on. `careful`: without the terms of hidden pairs. */
 static inline __attribute__((always_inline)) void
-values_update(const ptrdiff_t vectors, const bool careful,
-              const attn__slot *slot, const attn__tile *tile,
-              const key_rows *rows, ptrdiff_t lane, int64_t c, int64_t dim)
+values_update(const ptrdiff_t rows, const ptrdiff_t vectors,
+              const bool careful, const attn__slot *slot,
+              const attn__tile *tile, const key_rows *keys, ptrdiff_t lane,
+              int64_t c, int64_t dim, fetch *meanwhile)
 {
     const REAL *weights = (const REAL *)slot->s + lane;
     const REAL_INT *seen = (const REAL_INT *)slot->seen + lane;
@@ -162,29 +238,34 @@ values_update(const ptrdiff_t vectors, const bool careful,
     V sum[FEW_ROWS][VALUE_VECTORS];
 
     UNROLL(4)
-    for (ptrdiff_t r = 0; r < FEW_ROWS; r++)
+    for (ptrdiff_t r = 0; r < rows; r++)
         for (ptrdiff_t i = 0; i < vectors; i++)
             sum[r][i] = v_set1(0);
-    for (int64_t j = 0; j < rows->n; j++) {
-        V value[VALUE_VECTORS];
+    for (int64_t j0 = 0; j0 < keys->n; j0 += VALUE_KEYS) {
+        const int64_t j1 = attn__min_i64(j0 + VALUE_KEYS, keys->n);
 
-        UNROLL(4)
-        for (ptrdiff_t i = 0; i < vectors; i++)
-            value[i] = vectors > 1 || dim - c >= LANES
-                           ? elems_load(rows->v[j] + c + i * LANES)
-                           : elems_load_some(rows->v[j] + c, dim - c);
-        UNROLL(4)
-        for (ptrdiff_t r = 0; r < FEW_ROWS; r++) {
-            const V weight = v_set1(weights[j * TILE_ROWS + r]);
+        fetch_step(meanwhile);
+        for (int64_t j = j0; j < j1; j++) {
+            V value[VALUE_VECTORS];
 
-            if (careful && !seen[j * TILE_ROWS + r])
-                continue;
+            UNROLL(4)
             for (ptrdiff_t i = 0; i < vectors; i++)
-                sum[r][i] = v_fma(weight, value[i], sum[r][i]);
+                value[i] = vectors > 1 || dim - c >= LANES
+                               ? elems_load(keys->v[j] + c + i * LANES)
+                               : elems_load_some(keys->v[j] + c, dim - c);
+            UNROLL(4)
+            for (ptrdiff_t r = 0; r < rows; r++) {
+                const V weight = v_set1(weights[j * TILE_ROWS + r]);
+
+                if (careful && !seen[j * TILE_ROWS + r])
+                    continue;
+                for (ptrdiff_t i = 0; i < vectors; i++)
+                    sum[r][i] = v_fma(weight, value[i], sum[r][i]);
+            }
         }
     }
     UNROLL(4)
-    for (ptrdiff_t r = 0; r < FEW_ROWS; r++) {
+    for (ptrdiff_t r = 0; r < rows; r++) {
         const V factor = v_set1(((const REAL *)tile->factor)[lane + r]);
         REAL *acc = (REAL *)tile->acc + (lane + r) * row + c;
 
@@ -195,26 +276,54 @@ values_update(const ptrdiff_t vectors, const bool careful,
 }
 
 static inline __attribute__((always_inline)) void
-decode_values(const bool careful, const attn__slot *slot,
-              const attn__tile *tile, const key_rows *rows, int64_t dim)
+values_of_rows(const ptrdiff_t rows, const bool careful,
+               const attn__slot *slot, const attn__tile *tile,
+               const key_rows *keys, ptrdiff_t lane, int64_t dim,
+               fetch *meanwhile)
 {
-    for (ptrdiff_t lane = 0; lane < tile->n; lane += FEW_ROWS) {
-        int64_t c = 0;
+    int64_t c = 0;
 
-        for (; c + VALUE_VECTORS * LANES <= dim; c += VALUE_VECTORS * LANES)
-            values_update(VALUE_VECTORS, careful, slot, tile, rows, lane, c,
-                          dim);
-        for (; c < dim; c += LANES)
-            values_update(1, careful, slot, tile, rows, lane, c, dim);
-    }
+    for (; c + VALUE_VECTORS * LANES <= dim; c += VALUE_VECTORS * LANES)
+        values_update(rows, VALUE_VECTORS, careful, slot, tile, keys, lane, c,
+                      dim, meanwhile);
+    for (; c < dim; c += LANES)
+        values_update(rows, 1, careful, slot, tile, keys, lane, c, dim,
+                      meanwhile);
+}
+
+/* All rows of a tile, meanwhile fetching the next block's keys. */
+static APART void decode_values(const attn__slot *slot, const attn__tile *tile,
+                                const key_rows *keys, int64_t dim,
+                                fetch *meanwhile)
+{
+#define VALUES(rows, lane)                                                    \
+    values_of_rows(rows, false, slot, tile, keys, lane, dim, meanwhile)
+    FOR_FEW_ROWS(tile, VALUES)
+#undef VALUES
+}
+
+/* The same without the terms of hidden pairs. */
+static APART void decode_values_careful(const attn__slot *slot,
+                                        const attn__tile *tile,
+                                        const key_rows *keys, int64_t dim,
+                                        fetch *meanwhile)
+{
+    for (ptrdiff_t lane = 0; lane < tile->n; lane += FEW_ROWS)
+        values_of_rows(FEW_ROWS, true, slot, tile, keys, lane, dim,
+                       meanwhile);
 }
 
 /* ------------------------------------------------------------------ blocks */
 
 static void decode_block(const attn__problem *p, const attn__unit *u,
                          const attn__slot *slot, attn__tile *tile,
-                         const key_rows *rows, bool careful)
+                         const key_rows *rows, const key_rows *next,
+                         bool careful)
 {
+    fetch keys = fetch_rows(next->k, next->n, p->dim_qk,
+                            attn__ceil_div(rows->n, VALUE_KEYS) *
+                                attn__ceil_div(p->dim_v,
+                                               VALUE_VECTORS * LANES));
     const key_block block = {.j0 = rows->j0, .n = rows->n};
 
     if (mask_hides(p, tile, &block))
@@ -229,9 +338,9 @@ static void decode_block(const attn__problem *p, const attn__unit *u,
     if (!p->v.data)
         return;
     if (careful)
-        decode_values(true, slot, tile, rows, p->dim_v);
+        decode_values_careful(slot, tile, rows, p->dim_v, &keys);
     else
-        decode_values(false, slot, tile, rows, p->dim_v);
+        decode_values(slot, tile, rows, p->dim_v, &keys);
 }
 
 /* The part of a block that some row of the tile sees; see keys_clip. */
@@ -291,10 +400,9 @@ static void decode_sweep(const attn__problem *p, const attn__unit *u,
             const key_rows part = rows_clip(&block, &slot->tiles[t]);
 
             if (part.n > 0)
-                decode_block(p, u, slot, &slot->tiles[t], &part, careful);
+                decode_block(p, u, slot, &slot->tiles[t], &part, &next,
+                             careful);
         }
-        for (int64_t j = 0; j < next.n; j++)
-            row_prefetch(next.k[j], p->dim_qk);
     }
 }
 
