@@ -10,10 +10,8 @@
 import os
 import random
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 
 import fixtures
 
@@ -99,10 +97,8 @@ def main():
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 20261130
     print(f"seed {seed}")
     draw = random.Random(seed)
-    folder = tempfile.mkdtemp()
     failed = 0
-    try:
-        os.chdir(folder)
+    with fixtures.own_folder():
         fixtures.make()
         options = options_of(attn)
         listed = subprocess.run([attn, "lab"], check=True, text=True,
@@ -115,9 +111,6 @@ def main():
             failed += bool(wrong)
             if wrong:
                 print(f"attn {' '.join(words)}: {wrong}")
-    finally:
-        os.chdir("/")
-        shutil.rmtree(folder)
     print(f"{n - failed} passed, {failed} failed")
     return 1 if failed else 0
 

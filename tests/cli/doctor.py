@@ -7,13 +7,13 @@
 # Ends with `N passed, N failed`.
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
+
+import fixtures
 
 ONE = ("--signature=q f32[n,d], k f32[m,d], v f32[m,e], out f32[n,e], "
        "n int, m int, d int, e int")
@@ -153,9 +153,7 @@ def demonstrations(doctor, every):
 def main():
     doctor = Doctor(os.path.abspath(sys.argv[1]))
     library = os.path.abspath(sys.argv[2])
-    here, folder = os.getcwd(), tempfile.mkdtemp()
-    try:
-        os.chdir(folder)
+    with fixtures.own_folder() as folder:
         os.environ["TMPDIR"] = os.path.join(folder, "scratch")
         os.mkdir("scratch")
         every = "--all" in sys.argv
@@ -164,9 +162,6 @@ def main():
         dumps(doctor)
         pictures(doctor)
         demonstrations(doctor, every)
-    finally:
-        os.chdir(here)
-        shutil.rmtree(folder)
     print(f"{PASSED} passed, {FAILED} failed")
     return 1 if FAILED else 0
 

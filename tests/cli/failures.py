@@ -128,10 +128,8 @@ def play(failing, words):
 
 def main():
     attn, module = (os.path.abspath(word) for word in sys.argv[1:3])
-    folder = tempfile.mkdtemp()
     passed = failed = 0
-    try:
-        os.chdir(folder)
+    with fixtures.own_folder():
         fixtures.make()
         for kind in ("memory", "files", "threads"):
             for words in COMMANDS:
@@ -141,9 +139,6 @@ def main():
                         failed += bool(wrong)
                         if wrong:
                             print(wrong)
-    finally:
-        os.chdir("/")
-        shutil.rmtree(folder)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -3,12 +3,26 @@
 # fixtures.py: the small files that the sessions use. Numbers are halves of
 # small integers, so that the files are the same with every NumPy.
 
+import contextlib
 import json
 import os
 import struct
+import tempfile
 import zipfile
 
 import numpy as np
+
+
+@contextlib.contextmanager
+def own_folder():
+    """Work in a new folder, which goes at the end."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield folder
+        finally:
+            os.chdir(before)
 
 
 def numbers(*shape, kind="f8", shift=0):

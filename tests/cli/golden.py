@@ -23,10 +23,8 @@ import os
 import pathlib
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import tempfile
 
 import fixtures
 
@@ -198,11 +196,8 @@ def main():
     paths = sorted((HERE / "sessions").glob("*.session"))
     paths = [p for p in paths if not words[1:] or p.stem in words[1:]]
     environment = {k: v for k, v in os.environ.items() if k not in WITHOUT}
-    folder = tempfile.mkdtemp()
-    here = os.getcwd()
     passed = failed = 0
-    try:
-        os.chdir(folder)
+    with fixtures.own_folder():
         fixtures.make()
         # Digits to the last belong to one level.
         scalar = {**environment, "ATTN_ISA": "scalar"}
@@ -213,9 +208,6 @@ def main():
             passed, failed = passed + bool(holds), failed + (not holds)
             if not holds:
                 print(f"not so: {what}")
-    finally:
-        os.chdir(here)
-        shutil.rmtree(folder)
     if update:
         print(f"{failed} commands updated")
         return 0

@@ -13,9 +13,10 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 
 import numpy as np
+
+import fixtures
 
 U = {"f8": 2.0 ** -53, "f4": 2.0 ** -24}
 MODEL = os.path.join(os.path.dirname(os.path.abspath(__file__)),
@@ -351,15 +352,13 @@ def real(attn, rng, path):
 def main():
     attn = os.path.abspath(sys.argv[1])
     rng = np.random.default_rng(7)
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
+    with fixtures.own_folder():
         arrays(attn, rng)
         models(attn, rng)
         if os.path.exists(MODEL):
             real(attn, rng, MODEL)
         else:
             print("no model here (tools/setup model): passed over")
-        os.chdir("/")
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 

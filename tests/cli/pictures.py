@@ -10,15 +10,15 @@ import os
 import pathlib
 import re
 import shlex
-import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree as xml
 import zlib
 
 import numpy as np
+
+import fixtures
 
 import textbook
 
@@ -295,9 +295,7 @@ def refusals():
 def main():
     global attn
     attn = os.path.abspath(sys.argv[1])
-    folder, here = tempfile.mkdtemp(), os.getcwd()
-    try:
-        os.chdir(folder)
+    with fixtures.own_folder():
         rng = np.random.default_rng(1)
         weights_of_models(rng)
         weights_of_layers(rng)
@@ -308,9 +306,6 @@ def main():
         entropies(rng)
         refusals()
         pages()
-    finally:
-        os.chdir(here)
-        shutil.rmtree(folder)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
