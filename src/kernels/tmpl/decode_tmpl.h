@@ -119,34 +119,35 @@ static inline void fetch_step(fetch *f)
             f(FEW_ROWS, lane);                                                \
     }
 
-/* sum[row][vector of keys] += q k for `rows` rows and so many columns, whose
- * keys lie in lanes: in the order of columns, as the product has it. */
+/* sum[row][vector of keys] += q k for `rows` rows, `vectors` vectors of keys and
+ * so many columns: in the order of columns, as the product has it. */
 static inline __attribute__((always_inline)) void
-scores_update(const ptrdiff_t rows, const V (*k)[KEY_VECTORS], const REAL *q,
-              ptrdiff_t columns, V (*sum)[KEY_VECTORS])
+scores_update(const ptrdiff_t rows, const ptrdiff_t vectors,
+              const V (*k)[KEY_VECTORS], const REAL *q, ptrdiff_t columns,
+              V (*sum)[KEY_VECTORS])
 {
     V acc[FEW_ROWS][KEY_VECTORS];
 
     UNROLL(4)
     for (ptrdiff_t r = 0; r < rows; r++)
-        for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+        for (ptrdiff_t i = 0; i < vectors; i++)
             acc[r][i] = sum[r][i];
     for (ptrdiff_t c = 0; c < columns; c++) {
         V keys[KEY_VECTORS];
 
-        for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+        for (ptrdiff_t i = 0; i < vectors; i++)
             keys[i] = k[c][i];
         UNROLL(4)
         for (ptrdiff_t r = 0; r < rows; r++) {
             const V scalar = v_set1(q[c * TILE_ROWS + r]);
 
-            for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+            for (ptrdiff_t i = 0; i < vectors; i++)
                 acc[r][i] = v_fma(keys[i], scalar, acc[r][i]);
         }
     }
     UNROLL(4)
     for (ptrdiff_t r = 0; r < rows; r++)
-        for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
+        for (ptrdiff_t i = 0; i < vectors; i++)
             sum[r][i] = acc[r][i];
 }
 
@@ -168,26 +169,45 @@ static inline void keys_transpose(const ELEM *const *keys, int64_t c,
         k[i][vector] = square[i];
 }
 
-/* sum[row][vector] = q k of SCORE_KEYS keys; a step of `meanwhile` for each
- * square. */
-static APART void scores_of_keys(const attn__tile *tile,
-                                 const ELEM *const *keys, int64_t dim,
-                                 V (*sum)[KEY_VECTORS], fetch *meanwhile)
+/* sum[row][vector] = q k of `vectors` vectors of keys; a step of `meanwhile`
+ * for each square. */
+static inline __attribute__((always_inline)) void
+scores_of_vectors(const ptrdiff_t vectors, const attn__tile *tile,
+                  const ELEM *const *keys, int64_t dim,
+                  V (*sum)[KEY_VECTORS], fetch *meanwhile)
 {
+    for (ptrdiff_t r = 0; r < TILE_ROWS; r++)
+        for (ptrdiff_t i = 0; i < vectors; i++)
+            sum[r][i] = v_set1(0);
     for (int64_t c0 = 0; c0 < dim; c0 += SCORE_COLUMNS) {
         const int64_t n = attn__min_i64(SCORE_COLUMNS, dim - c0);
         const REAL *q = (const REAL *)tile->q + c0 * TILE_ROWS;
         V k[SCORE_COLUMNS][KEY_VECTORS];
 
         for (int64_t c = 0; c < n; c += LANES)
-            for (ptrdiff_t i = 0; i < KEY_VECTORS; i++) {
+            for (ptrdiff_t i = 0; i < vectors; i++) {
                 keys_transpose(keys + i * LANES, c0 + c, dim, k + c, i);
                 fetch_step(meanwhile);
             }
-#define UPDATE(rows, lane) scores_update(rows, k, q + lane, n, sum + lane)
+#define UPDATE(rows, lane)                                                    \
+    scores_update(rows, vectors, k, q + lane, n, sum + lane)
         FOR_FEW_ROWS(tile, UPDATE)
 #undef UPDATE
     }
+}
+
+static APART void scores_of_keys(const attn__tile *tile,
+                                 const ELEM *const *keys, int64_t dim,
+                                 V (*sum)[KEY_VECTORS], fetch *meanwhile)
+{
+    scores_of_vectors(KEY_VECTORS, tile, keys, dim, sum, meanwhile);
+}
+
+static APART void scores_of_few_keys(const attn__tile *tile,
+                                     const ELEM *const *keys, int64_t dim,
+                                     V (*sum)[KEY_VECTORS], fetch *meanwhile)
+{
+    scores_of_vectors(1, tile, keys, dim, sum, meanwhile);
 }
 
 /* slot->s = scale q k of a block, meanwhile fetching its values. */
@@ -202,16 +222,16 @@ static void decode_scores(const attn__problem *p, const attn__slot *slot,
                                 KEY_VECTORS *
                                 attn__ceil_div(p->dim_qk, LANES));
     for (int64_t j = 0; j < rows->n; j += SCORE_KEYS) {
+        const ptrdiff_t vectors =
+            rows->n - j <= LANES ? 1 : KEY_VECTORS; /* that hold keys */
         const ELEM *k[SCORE_KEYS];
         V sum[VECTOR_BYTES / sizeof(REAL)][KEY_VECTORS];
 
-        for (ptrdiff_t i = 0; i < SCORE_KEYS; i++)
+        for (ptrdiff_t i = 0; i < vectors * LANES; i++)
             k[i] = rows->k[attn__min_i64(j + i, rows->n - 1)];
-        for (ptrdiff_t r = 0; r < TILE_ROWS; r++)
-            for (ptrdiff_t i = 0; i < KEY_VECTORS; i++)
-                sum[r][i] = v_set1(0);
-        scores_of_keys(tile, k, p->dim_qk, sum, &values);
-        for (ptrdiff_t i = 0; i < KEY_VECTORS; i++) {
+        (vectors == 1 ? scores_of_few_keys : scores_of_keys)(
+            tile, k, p->dim_qk, sum, &values);
+        for (ptrdiff_t i = 0; i < vectors; i++) {
             REAL *s = (REAL *)slot->s + (j + i * LANES) * TILE_ROWS;
             V square[VECTOR_BYTES / sizeof(REAL)];
 
