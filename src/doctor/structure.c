@@ -265,13 +265,13 @@ static bool report_partly(attn__exam *exam, const attn__attempt *a)
 /* ------------------------------------------------------- its own weights */
 
 /* Of one token attention(x, x, x) is x. To *y: what this subject makes of the
- * token x, of dim numbers; false if it is refused. */
+ * token x, of three numbers; false if it is refused. */
 static bool ask_token(attn__attempt *a, const double *x, const double **y)
 {
     attn__sizes n = attn__sizes_single(a->interview, 1);
     attn__question *q = attn__aside(a, n, 0);
 
-    if (!q || q->n.len_q != 1 || q->n.len_k != 1)
+    if (!q || attn__count_q(&q->n) != 3 || attn__count_k(&q->n) != 3)
         return false;
     q->k = x;
     q->q = a->binding.shared == SHARED_ALL ? x : q->q;
@@ -286,7 +286,7 @@ static bool ask_token(attn__attempt *a, const double *x, const double **y)
  * its own, of which one cannot know whether they are right. */
 bool attn__has_own_weights(attn__attempt *a)
 {
-    const double x[3][16] = {{1, 0.5, -2}, {-0.5, 3, 1}, {0.5, 3.5, -1}};
+    const double x[3][3] = {{1, 0.5, -2}, {-0.5, 3, 1}, {0.5, 3.5, -1}};
     const double *y[3];
     double sum = 0, turned = 0, size = 0;
 
