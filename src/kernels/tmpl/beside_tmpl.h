@@ -40,7 +40,7 @@ weights_of_pair(key_sweep *w, const int parts, const bool keep)
 {
     const ptrdiff_t part_size =
         steps_of(ATTN__BLOCK_KEYS) * TILE_VECTORS * AMX_TILE;
-    V pair[2], a[3], b[3];
+    V pair[2];
 
     UNROLL(2)
     for (ptrdiff_t k = 0; k < 2; k++) {
@@ -54,11 +54,7 @@ weights_of_pair(key_sweep *w, const int parts, const bool keep)
         if (keep)
             v_store(at, pair[k]);
     }
-    parts_split(pair[0], a, parts, STORAGE == STORAGE_F32);
-    parts_split(pair[1], b, parts, STORAGE == STORAGE_F32);
-    UNROLL(3)
-    for (int i = 0; i < parts; i++)
-        parts_store_pairs(w->to + w->r / 2 * AMX_STEP + i * part_size, a[i],
-                          b[i]);
+    parts_of_pairs(w->to + w->r / 2 * AMX_STEP, part_size, pair[0], pair[1],
+                   parts, STORAGE == STORAGE_F32);
     w->r += 2;
 }

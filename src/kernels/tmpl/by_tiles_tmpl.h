@@ -27,15 +27,31 @@ typedef struct part_pair {
     int a, b;
 } part_pair;
 
+/* A score takes the last SCORE_PAIRS of them, a value as many as weights have
+ * parts for. */
+static const part_pair pairs[] = {
+#if STORAGE == STORAGE_F32
+    {2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}, {0, 0}
+#define SCORE_PAIRS 6
+#elif STORAGE == STORAGE_F16
+    {1, 1}, {1, 0}, {0, 1}, {0, 0}
+#define SCORE_PAIRS 4
+#else
+    {0, 1}, {0, 0}
+#define SCORE_PAIRS 1
+#endif
+};
+#define ALL_PAIRS ((int)(sizeof pairs / sizeof pairs[0]))
+
 /* An operand: tiles `step` apart, of each part. */
 typedef struct tile_operand {
     const uint16_t *at;
     ptrdiff_t part, step;
 } tile_operand;
 
-/* Two sums [16][16] side by side in tiles c0 and c1: over steps and `pairs` of
- * a b. All pairs but the last, the large one, go first, together at each step,
- * since operands then stay where they are. */
+/* Two sums [16][16] side by side in tiles c0 and c1: over steps and the last n
+ * pairs of a b. All but the last of all, the large one, go first, together at
+ * each step, since operands then stay where they are. */
 #define TILES_ADD(c0, c1, from, to)                                           \
     for (ptrdiff_t t = 0; t < steps; t++) {                                   \
         const uint16_t *x = a->at + t * a->step, *y = b->at + t * b->step;    \
@@ -59,8 +75,8 @@ typedef struct tile_operand {
     AMX_ZERO(c0);                                                             \
     AMX_ZERO(c1);                                                             \
     if (n > 1)                                                                \
-        TILES_ADD(c0, c1, 0, n - 1)                                           \
-    TILES_ADD(c0, c1, n - 1, n)
+        TILES_ADD(c0, c1, ALL_PAIRS - n, ALL_PAIRS - 1)                       \
+    TILES_ADD(c0, c1, ALL_PAIRS - 1, ALL_PAIRS)
 #define TILES_STORE(c0, c1)                                                   \
     AMX_STORE(c0, out, TILE_ROWS * (ptrdiff_t)sizeof(REAL));                  \
     AMX_STORE(c1, out + LANES, TILE_ROWS * (ptrdiff_t)sizeof(REAL))
@@ -69,8 +85,8 @@ typedef struct tile_operand {
  * formed. A store is best given late, since later loads wait for it. */
 static inline __attribute__((always_inline)) void
 tiles_multiply(const int place, const tile_operand *a, const tile_operand *b,
-               ptrdiff_t steps, const part_pair *pairs, const int n,
-               key_sweep *beside, const int parts, const bool keep)
+               ptrdiff_t steps, const int n, key_sweep *beside,
+               const int parts, const bool keep)
 {
     if (place == 0) {
         TILES_MULTIPLY(0, 1);
@@ -204,15 +220,6 @@ scores_of_keys(const int place, const attn__problem *p, const attn__tile *tile,
                const key_block *block, int64_t j, key_sweep *beside,
                const int parts, const bool keep)
 {
-    static const part_pair pairs[] = {
-#if STORAGE == STORAGE_F32
-        {2, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 2}, {0, 0}
-#elif STORAGE == STORAGE_F16
-        {1, 1}, {1, 0}, {0, 1}, {0, 0}
-#else
-        {0, 0}
-#endif
-    };
     const ptrdiff_t steps = steps_of(p->dim_qk);
     const tile_operand q = {tile->q_parts, panel_part(p->dim_qk),
                             TILE_VECTORS * AMX_TILE};
@@ -220,8 +227,7 @@ scores_of_keys(const int place, const attn__problem *p, const attn__tile *tile,
                                                  steps * AMX_TILE,
                             keys_part(p->dim_qk), AMX_TILE};
 
-    tiles_multiply(place, &k, &q, steps, pairs,
-                   sizeof pairs / sizeof pairs[0], beside, parts, keep);
+    tiles_multiply(place, &k, &q, steps, SCORE_PAIRS, beside, parts, keep);
 }
 
 /* All of a block's products into s[key][lane]. */
@@ -331,27 +337,15 @@ values_of_columns(const int place, const attn__problem *p,
                                 (c / AMX_ROWS * block->steps +
                                  block->skip / AMX_STEP) * AMX_TILE,
                             keys_part(p->dim_v), AMX_TILE};
-#if STORAGE == STORAGE_F32
-    static const part_pair pairs[] = {{2, 0}, {1, 0}, {1, 1},
-                                      {0, 1}, {0, 2}, {0, 0}};
 
-    tiles_multiply(place, &v, &weights, steps, pairs, 6, beside, parts,
-                   keep);
-#elif STORAGE == STORAGE_F16
-    static const part_pair pairs[] = {{1, 0}, {0, 1}, {0, 0}};
-
-    tiles_multiply(place, &v, &weights, steps, pairs, 3, beside, parts,
-                   keep);
-#else
-    static const part_pair pairs[] = {{0, 1}, {0, 0}};
-
-    if (weight_parts(p) == 2)
-        tiles_multiply(place, &v, &weights, steps, pairs, 2, beside,
-                       parts, keep);
+    if (STORAGE == STORAGE_F32)
+        tiles_multiply(place, &v, &weights, steps, 6, beside, parts, keep);
+    else if (STORAGE == STORAGE_F16)
+        tiles_multiply(place, &v, &weights, steps, 3, beside, parts, keep);
+    else if (weight_parts(p) == 2)
+        tiles_multiply(place, &v, &weights, steps, 2, beside, parts, keep);
     else
-        tiles_multiply(place, &v, &weights, steps, pairs + 1, 1, beside,
-                       parts, keep);
-#endif
+        tiles_multiply(place, &v, &weights, steps, 1, beside, parts, keep);
 }
 
 /* acc = acc factor + product of the values with the weights, columns from c

@@ -119,8 +119,8 @@ static inline void fetch_step(fetch *f)
             f(FEW_ROWS, lane);                                                \
     }
 
-/* sum[row][vector of keys] += q k for `rows` rows, `vectors` vectors of keys and
- * so many columns: in the order of columns, as the product has it. */
+/* sum[row][vector of keys] += q k for `rows` rows, `vectors` vectors of keys,
+ * and so many columns: in the order of columns, as the product has it. */
 static inline __attribute__((always_inline)) void
 scores_update(const ptrdiff_t rows, const ptrdiff_t vectors,
               const V (*k)[KEY_VECTORS], const REAL *q, ptrdiff_t columns,

@@ -24,60 +24,70 @@ typedef struct tile_work {
     int64_t columns;            /* of values in a turn: 16 or 32 */
 } tile_work;
 
-/* First column of a turn. */
-static inline int64_t turn_column(const tile_work *w, int64_t turn)
+/* What a turn of scores forms: keys of the next block from `at` on; one of
+ * values: columns from `at` on, and a second time as many. */
+typedef struct turn_part {
+    int64_t at;
+    bool first, second;
+} turn_part;
+
+static inline turn_part turn_scores(const tile_work *w, int64_t turn)
 {
-    return w->last ? turn / 2 * w->columns : w->p->dim_v;
+    const int64_t key = turn / 2 * AMX_ROWS;
+
+    return (turn_part){key, w->next && key < w->next->n, false};
+}
+
+static inline turn_part turn_values(const tile_work *w, int64_t turn)
+{
+    const int64_t c = turn / 2 * w->columns;
+
+    return (turn_part){c, w->last && c < w->p->dim_v,
+                       w->last && w->columns > AMX_ROWS &&
+                           c + AMX_ROWS < w->p->dim_v};
 }
 
 static inline __attribute__((always_inline)) void
 turn_begin(const tile_work *w, int64_t turn, const bool scores,
            key_sweep *beside, const int parts, const bool keep)
 {
-    if (scores) {
-        if (w->next && turn / 2 * AMX_ROWS < w->next->n)
-            scores_of_keys(0, w->p, w->tile, w->next, turn / 2 * AMX_ROWS,
-                           beside, parts, keep);
-    } else {
-        const int64_t c = turn_column(w, turn);
+    const turn_part part = scores ? turn_scores(w, turn) : turn_values(w, turn);
 
-        if (c < w->p->dim_v)
-            values_of_columns(1, w->p, w->last, w->last_parts, c, beside,
-                              parts, keep);
-        if (w->columns > AMX_ROWS && c + AMX_ROWS < w->p->dim_v)
-            values_of_columns(0, w->p, w->last, w->last_parts, c + AMX_ROWS,
-                              beside, parts, keep);
-    }
+    if (scores && part.first)
+        scores_of_keys(0, w->p, w->tile, w->next, part.at, beside, parts,
+                       keep);
+    if (!scores && part.first)
+        values_of_columns(1, w->p, w->last, w->last_parts, part.at, beside,
+                          parts, keep);
+    if (!scores && part.second)
+        values_of_columns(0, w->p, w->last, w->last_parts,
+                          part.at + AMX_ROWS, beside, parts, keep);
 }
 
 static inline __attribute__((always_inline)) void
 turn_end(const tile_work *w, int64_t turn, const bool scores)
 {
-    REAL *sums = w->slot->product;
+    const turn_part part = scores ? turn_scores(w, turn) : turn_values(w, turn);
+    REAL *sums = (REAL *)w->slot->product + part.at * TILE_ROWS;
 
-    if (scores) {
-        if (w->next && turn / 2 * AMX_ROWS < w->next->n)
-            tiles_store(0, (REAL *)w->slot->next_s +
-                               turn / 2 * AMX_ROWS * TILE_ROWS);
-    } else {
-        const int64_t c = turn_column(w, turn);
-
-        if (c < w->p->dim_v)
-            tiles_store(1, sums + c * TILE_ROWS);
-        if (w->columns > AMX_ROWS && c + AMX_ROWS < w->p->dim_v)
-            tiles_store(0, sums + (c + AMX_ROWS) * TILE_ROWS);
-    }
+    if (scores && part.first)
+        tiles_store(0, (REAL *)w->slot->next_s + part.at * TILE_ROWS);
+    if (!scores && part.first)
+        tiles_store(1, sums);
+    if (!scores && part.second)
+        tiles_store(0, sums + AMX_ROWS * TILE_ROWS);
 }
 
 /* Products of turns that are over, into acc. */
 static inline void turn_update(const tile_work *w, int64_t turn)
 {
-    const int64_t c = turn_column(w, turn);
+    const turn_part part = turn_values(w, turn);
 
-    if (c < w->p->dim_v)
-        values_update(w->tile, w->slot->product, c, w->p->dim_v);
-    if (w->columns > AMX_ROWS && c + AMX_ROWS < w->p->dim_v)
-        values_update(w->tile, w->slot->product, c + AMX_ROWS, w->p->dim_v);
+    if (part.first)
+        values_update(w->tile, w->slot->product, part.at, w->p->dim_v);
+    if (part.second)
+        values_update(w->tile, w->slot->product, part.at + AMX_ROWS,
+                      w->p->dim_v);
 }
 
 /* Scores to weights, m, l and factor brought forward, while the tiles work. */

@@ -121,18 +121,39 @@ static uint64_t rows_odd(const REAL *rows, ptrdiff_t row, int64_t n,
     return odd;
 }
 
-/* 32 numbers of a row, of which the first n are there, into a row of a tile of
- * each part. */
-static inline void parts_of_row(uint16_t *to, ptrdiff_t part_size,
-                                const REAL *from, int64_t n)
+/* The 32 numbers of x and y into a row of a tile of each part. */
+static inline void parts_of_vectors(uint16_t *to, ptrdiff_t part_size, V x,
+                                    V y)
 {
     V a[PARTS], b[PARTS];
 
-    parts_split(some_load(from, n), a, PARTS, true);
-    parts_split(some_load(from + LANES, n - LANES), b, PARTS, true);
+    parts_split(x, a, PARTS, true);
+    parts_split(y, b, PARTS, true);
     UNROLL(3)
     for (int i = 0; i < PARTS; i++)
         parts_store_row(to + i * part_size, a[i], b[i]);
+}
+
+/* The same of 32 numbers in memory, of which the first n are there. */
+static inline void parts_of_row(uint16_t *to, ptrdiff_t part_size,
+                                const REAL *from, int64_t n)
+{
+    parts_of_vectors(to, part_size, some_load(from, n),
+                     some_load(from + LANES, n - LANES));
+}
+
+/* x and y by turns, two rows of a right operand, into each of `parts`. */
+static inline __attribute__((always_inline)) void
+parts_of_pairs(uint16_t *to, ptrdiff_t part_size, V x, V y, const int parts,
+               const bool exact)
+{
+    V a[3], b[3];
+
+    parts_split(x, a, parts, exact);
+    parts_split(y, b, parts, exact);
+    UNROLL(3)
+    for (int i = 0; i < parts; i++)
+        parts_store_pairs(to + i * part_size, a[i], b[i]);
 }
 
 /* rows[j][c] as [part][j / 16][c / 32][16][32]: left operands whose sums run
@@ -193,18 +214,13 @@ static void parts_of_columns(uint16_t *out, ptrdiff_t part_size,
     for (int64_t c = 0; c < steps_of(dim) * AMX_STEP; c += LANES)
         for (ptrdiff_t t = 0; t < steps; t++) {
             uint16_t *to = out + (c / LANES * steps + t) * AMX_TILE;
-            V low[16], high[16], a[PARTS], b[PARTS];
+            V low[16], high[16];
 
             columns_load(low, rows + c, row, t * AMX_STEP, n, dim - c, odd);
             columns_load(high, rows + c, row, t * AMX_STEP + LANES, n, dim - c,
                          odd);
-            for (ptrdiff_t r = 0; r < LANES; r++, to += AMX_STEP) {
-                parts_split(low[r], a, PARTS, true);
-                parts_split(high[r], b, PARTS, true);
-                UNROLL(3)
-                for (int i = 0; i < PARTS; i++)
-                    parts_store_row(to + i * part_size, a[i], b[i]);
-            }
+            for (ptrdiff_t r = 0; r < LANES; r++, to += AMX_STEP)
+                parts_of_vectors(to, part_size, low[r], high[r]);
         }
 }
 
@@ -223,15 +239,12 @@ parts_of_panel(uint16_t *out, ptrdiff_t part_size, const REAL *panel,
             uint16_t *to = out +
                            (r / AMX_STEP * TILE_VECTORS + v) * AMX_TILE +
                            r % AMX_STEP / 2 * AMX_STEP;
-            V a[3], b[3];
 
-            parts_split(r < n ? v_load(from) * v_set1(scale) : v_set1(0), a,
-                        parts, exact);
-            parts_split(r + 1 < n ? v_load(from + TILE_ROWS) * v_set1(scale)
-                                  : v_set1(0),
-                        b, parts, exact);
-            UNROLL(3)
-            for (int i = 0; i < parts; i++)
-                parts_store_pairs(to + i * part_size, a[i], b[i]);
+            parts_of_pairs(
+                to, part_size,
+                r < n ? v_load(from) * v_set1(scale) : v_set1(0),
+                r + 1 < n ? v_load(from + TILE_ROWS) * v_set1(scale)
+                          : v_set1(0),
+                parts, exact);
         }
 }
