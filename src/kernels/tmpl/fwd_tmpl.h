@@ -32,18 +32,19 @@ static void forward_blocks(const attn__problem *p, const attn__unit *u,
 }
 #endif
 
-/* A group's blocks of keys from j0 on, ready for products; how many. */
+/* A group's blocks of keys from j0 < end on, ready for products; how many. */
 static int64_t forward_keys(const attn__problem *p, const attn__unit *u,
                             const attn__sequence *seq, const attn__slot *slot,
                             int64_t j0, int64_t end, key_block *blocks)
 {
     int64_t n = 0;
 
-    for (; n < GROUP_BLOCKS && j0 < end; j0 += ATTN__BLOCK_KEYS, n++) {
+    do {
         blocks[n] = keys_load(p, u, seq, slot, j0, seq->len_k, n);
         if (p->v.data)
             values_prepare(p, slot, &blocks[n], n);
-    }
+        j0 += ATTN__BLOCK_KEYS;
+    } while (++n < GROUP_BLOCKS && j0 < end);
     return n;
 }
 
