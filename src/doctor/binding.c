@@ -66,6 +66,11 @@ int attn__parameter_of(const attn__binding *binding, attn__role role)
     return -1;
 }
 
+bool attn__has_role(const attn__binding *binding, attn__role role)
+{
+    return attn__parameter_of(binding, role) >= 0;
+}
+
 static bool is_needed(attn_kind kind, attn__role role)
 {
     for (int x = 0; x < 6; x++) {
@@ -228,11 +233,6 @@ void attn__bind(attn__binding *b, const attn_subject *subject, attn_kind kind)
 
 /* ----------------------------------------------------------------- kinds */
 
-static bool has(const attn__binding *b, attn__role role)
-{
-    return attn__parameter_of(b, role) >= 0;
-}
-
 static bool contains(const char *text, const char *word)
 {
     char low[128];
@@ -277,27 +277,28 @@ attn_kind attn__guess_kind(const attn_subject *subject)
 
     for (int x = 0; x < subject->n_parameters; x++)
         b.role[x] = role_of(subject->parameters[x].name, ATTN_KIND_AUTO);
-    if (attn__parameter_of(&b, ROLE_QKV) == 0 && !has(&b, ROLE_W_O))
+    if (attn__parameter_of(&b, ROLE_QKV) == 0 && !attn__has_role(&b, ROLE_W_O))
         return ATTN_KIND_ATTENTION;
-    if (has(&b, ROLE_W_Q) || has(&b, ROLE_W_QKV) || has(&b, ROLE_QKV))
+    if (attn__has_role(&b, ROLE_W_Q) || attn__has_role(&b, ROLE_W_QKV) ||
+        attn__has_role(&b, ROLE_QKV))
         return ATTN_KIND_MULTI_HEAD;
-    if (has(&b, ROLE_LSE1) || has(&b, ROLE_LSE2) ||
-        (contains(name, "merge") && !has(&b, ROLE_Q)))
+    if (attn__has_role(&b, ROLE_LSE1) || attn__has_role(&b, ROLE_LSE2) ||
+        (contains(name, "merge") && !attn__has_role(&b, ROLE_Q)))
         return ATTN_KIND_MERGE;
-    if (has(&b, ROLE_D_O) && has(&b, ROLE_K))
+    if (attn__has_role(&b, ROLE_D_O) && attn__has_role(&b, ROLE_K))
         return ATTN_KIND_BACKWARD;
     if ((contains(name, "backward") || contains(name, "bwd")) &&
         subject->n_parameters > 3)
         return ATTN_KIND_BACKWARD;
-    if (contains(name, "decode") || has(&b, ROLE_K_CACHE))
+    if (contains(name, "decode") || attn__has_role(&b, ROLE_K_CACHE))
         return ATTN_KIND_DECODE;
-    if (!has(&b, ROLE_V) &&
-        (has(&b, ROLE_POSITIONS) || has(&b, ROLE_COS) ||
+    if (!attn__has_role(&b, ROLE_V) &&
+        (attn__has_role(&b, ROLE_POSITIONS) || attn__has_role(&b, ROLE_COS) ||
          contains(name, "rope") || contains(name, "rotary")))
         return ATTN_KIND_ROPE;
-    if (contains(name, "softmax") && !has(&b, ROLE_K))
+    if (contains(name, "softmax") && !attn__has_role(&b, ROLE_K))
         return ATTN_KIND_SOFTMAX;
-    if (has(&b, ROLE_AXIS) && !has(&b, ROLE_K))
+    if (attn__has_role(&b, ROLE_AXIS) && !attn__has_role(&b, ROLE_K))
         return ATTN_KIND_SOFTMAX;
     if (subject->n_parameters != 1 || contains(name, "att") ||
         attn__speaks_of(subject, "attention"))

@@ -90,6 +90,7 @@ typedef struct attn__binding {
     bool weights_out;  /* w matrices are (d_out, d_in) */
     bool q_flat;       /* q and o have no axis of length: one query */
     bool kv_single;    /* k and v have no axis of heads: one for all */
+    bool drop_off;     /* dropout is told to be 0; else it has its default */
     bool one_length;   /* one number for all of the batch */
     bool appends;      /* new rows of k and v are given beside the caches */
     bool k_turned;     /* k is given transposed, dim before length */
@@ -107,6 +108,7 @@ void attn__bind(attn__binding *binding, const attn_subject *subject,
                 attn_kind kind);
 /* Index of the first parameter with the role, or -1. */
 int attn__parameter_of(const attn__binding *binding, attn__role role);
+bool attn__has_role(const attn__binding *binding, attn__role role);
 /* Does the subject's documentation speak of a batch, or of heads? */
 bool attn__speaks_of(const attn_subject *subject, const char *what);
 /* Where arrays serve twice: q and v become k, which is what was changed. */

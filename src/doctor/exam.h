@@ -29,6 +29,7 @@ typedef struct attn__attempt {
     bool by_memory;       /* named: it keeps state */
     bool on_squares;      /* named: where len_q = len_k */
     bool groups_at_random; /* with fewer KV heads */
+    bool plain_differs;   /* from call to call, by dropout that is now off */
     bool has_band;        /* a window that is always there, read out */
     int64_t band[2];
     bool has_slopes;      /* without scores, weights fall with distance */
@@ -71,18 +72,6 @@ double *attn__dump_arranged(const attn__dump *dump, const attn_input *array,
 double *attn__dump_named(const attn__dump *dump, const char *names,
                          attn__layout layout, const int64_t wanted[4]);
 
-/* How to call: the layout, and what else binding.h leaves open. */
-typedef struct attn__way {
-    attn__layout layout;
-    bool weights_out, q_flat, kv_single, one_length;
-    attn__fusion fusion;
-    int32_t fusion_axis;
-    bool varlen; /* packed sequences, where that is optional */
-} attn__way;
-
-/* Ask everything in this way, and explain the answers. */
-bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
-                       attn__attempt *attempt);
 /* Explain the answers of an interview, by at most `most` (0 or 1) wrong steps;
  * and further, what that leaves unexplained. */
 void attn__judge(attn__exam *exam, attn__attempt *attempt, int most);

@@ -277,10 +277,29 @@ static void report_accuracy(attn__exam *exam, attn__attempt *a)
                                                              : "float32");
 }
 
+/* All else was asked with dropout off. */
+static void report_dropout(attn__exam *exam, const attn__attempt *a)
+{
+    const attn__binding *b = &a->binding;
+    const int x = attn__parameter_of(b, ROLE_DROPOUT);
+
+    attn__add_fault(exam->report, "dropout-not-off",
+                    "It is on where nobody asks for it")->evidence =
+        attn__arena_text(&exam->report->arena,
+                         "%s: %s is %s unless it is told otherwise; the rest "
+                         "was asked with 0",
+                         a->plain_differs ? "two plain calls differ"
+                                          : "plain calls are wrong",
+                         b->subject->parameters[x].name,
+                         b->subject->parameters[x].fallback);
+}
+
 void attn__report_answers(attn__exam *exam, attn__attempt *a)
 {
     attn_report *r = exam->report;
 
+    if (a->binding.drop_off)
+        report_dropout(exam, a);
     if (a->state == STATE_NAMED)
         report_named(exam, a);
     else if (a->state == STATE_UNEXPLAINED)
@@ -289,11 +308,6 @@ void attn__report_answers(attn__exam *exam, attn__attempt *a)
         attn__answered(r);
     if (a->state == STATE_RIGHT && a->tier > input_tier(exam))
         report_accuracy(exam, a);
-    if (a->state == STATE_RIGHT && attn__default_dropout(&a->binding) > 0)
-        attn__add_limit(r, "dropout-not-off", "")->evidence =
-            attn__arena_text(&r->arena,
-                             "it drops %g of the weights unless it is told 0",
-                             attn__default_dropout(&a->binding));
     report_facts(exam, a);
     report_refused(exam, a);
 }

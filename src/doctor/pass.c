@@ -557,9 +557,9 @@ double attn__default_dropout(const attn__binding *b)
     const int x = attn__parameter_of(b, ROLE_DROPOUT);
     const char *fallback = x >= 0 ? b->subject->parameters[x].fallback : NULL;
 
-    return attn__parameter_of(b, ROLE_TRAINING) < 0 && fallback
-               ? atof(fallback)
-               : 0;
+    if (!fallback)
+        return 0;
+    return strcmp(fallback, "True") == 0 ? 1 : atof(fallback);
 }
 
 /* What the question asks by this role. */
@@ -613,8 +613,7 @@ static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
     else if (role == ROLE_D_MODEL)
         *v = of_integer(q->layer.x ? q->layer.model
                                    : attn__width_q(&q->n));
-    else if (role == ROLE_DROPOUT &&
-             attn__default_dropout(c->binding) > 0)
+    else if (role == ROLE_DROPOUT && c->binding->drop_off)
         *v = of_real(0);
     else if (role == ROLE_OFFSET && q->offset)
         *v = q->cu_q ? of_tensor(integers(c, q->offset, q->n_sequences))
@@ -623,6 +622,8 @@ static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
         *v = of_boolean(true);
     else if (role == ROLE_TRAINING)
         *v = of_boolean(false);
+    else if (role == ROLE_EVALUATION)
+        *v = of_boolean(true);
     else
         return false;
     return true;

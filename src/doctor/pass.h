@@ -19,8 +19,7 @@ typedef struct attn__call {
  * or five, of which the first is only counted (attn_value says where). */
 attn_input attn__tensor(const attn__call *call, const double *x, int32_t rank,
                         const int64_t *shape);
-/* What is dropped where nobody says how much and there is no switch for
- * training; 0 where nothing is. */
+/* How much is dropped where nobody says how much; 0 where nothing is. */
 double attn__default_dropout(const attn__binding *binding);
 /* Fill the values for every parameter that has one. What memory was short for
  * shows in the arena. */

@@ -88,6 +88,14 @@ def inner(function):
     return function
 
 
+def put_in_evaluation(function):
+    """A module, or the module of a method, is not training here."""
+    module = getattr(function, "__self__", function)
+    if isinstance(getattr(module, "training", None), bool) and \
+            callable(getattr(module, "eval", None)):
+        module.eval()
+
+
 def documented(function):
     """(name, optional, default, positional only) out of the first line of a
     builtin's documentation, "f(q, k, mask=None) -> Tensor"."""
@@ -296,6 +304,7 @@ class Callee:
     def __init__(self, function):
         if not callable(function):
             raise TypeError("%r is not callable" % (function,))
+        put_in_evaluation(function)
         self.function = function
         self.known = parameters(function)
         self.makers = makers_of(function)

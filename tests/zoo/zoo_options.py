@@ -249,6 +249,6 @@ ZOO = [
     ("nameless", "correct"),
     ("zero_window", "window-ignored-or-zero", ["--expect="]),
     ("bshd_unscaled", "scale-missing"),
-    ("dropout_default", "correct"),
+    ("dropout_default", "dropout-not-off"),
     ("eval_ignored", "dropout-not-off"),
 ]

@@ -421,7 +421,7 @@ def talks_a_lot(q, k, v):
 ZOO = [
     ("last_tile_padded", "tail-tile-unmasked"),
     ("last_tile_dropped", "tail-tile-unmasked"),
-    ("drops_by_default", "correct"),
+    ("drops_by_default", "dropout-not-off"),
     ("drops_by_seed", "dropout-not-off"),
     ("heads_merged_in_place", "heads-merge-no-transpose"),
     ("heads_cut_in_place", "heads-split-no-transpose"),
