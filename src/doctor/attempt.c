@@ -280,6 +280,7 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     in->strict = !exam->expect.identify;
     in->always = in->decode ? 0 : required_options(&a->binding, !in->strict);
     in->budget = exam->options.seconds;
+    in->wasted = exam->wasted;
     if (in->layer && in->heads == 0 &&
         !attn__has_role(&a->binding, ROLE_HEADS))
         in->heads = 1;
@@ -307,6 +308,7 @@ static bool attempt_with(attn__exam *exam, attn__way way, int most,
     if (!make_contact(in)) {
         a->refusal = in->refusal ? in->refusal : "";
         a->wrong_shape = in->wrong_shape;
+        exam->wasted += a->binding.seconds;
         return true;
     }
     a->conduct = (int)attn__observe(a);
@@ -359,6 +361,23 @@ static bool attempt_without_dropout(attn__exam *exam, attn__way way, int most,
     return true;
 }
 
+/* A layer that was written for as many inputs as outputs may take other
+ * matrices in silence. What it makes of square ones is what counts. */
+static bool attempt_squares(attn__exam *exam, attn__way way, int most,
+                            attn__attempt *a)
+{
+    attn__attempt squares;
+
+    if (!attempt_with(exam, way, most, ~(uint32_t)(ASK_MODEL | ASK_DIMS),
+                      &squares))
+        return false;
+    if (squares.state == STATE_RIGHT || squares.state == STATE_NAMED) {
+        squares.square_matrices = true;
+        take_attempt(a, &squares);
+    }
+    return true;
+}
+
 /* Code that takes no groups may read beyond the keys of fewer heads: memory at
  * random, in which nothing can be seen. */
 bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
@@ -375,6 +394,9 @@ bool attn__attempt_way(attn__exam *exam, attn__way way, int most,
         if (a->binding.drop_off)
             return true;
     }
+    if (a->interview->sizes & ASK_MODEL && a->conduct == CONDUCT_FINE &&
+        a->state == STATE_UNEXPLAINED)
+        return attempt_squares(exam, way, most, a);
     if (a->conduct == CONDUCT_FINE || !(a->interview->sizes & ASK_GROUPS))
         return true;
     if (!attempt_with(exam, way, most, ~(uint32_t)ASK_GROUPS, &fewer))

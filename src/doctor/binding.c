@@ -269,6 +269,15 @@ static bool holds_scores(const attn_subject *subject)
     return strstr(" logits logit scores score s z ", word) != NULL;
 }
 
+static int count_required(const attn_subject *subject)
+{
+    int n = 0;
+
+    for (int x = 0; x < subject->n_parameters; x++)
+        n += !subject->parameters[x].optional;
+    return n;
+}
+
 attn_kind attn__guess_kind(const attn_subject *subject)
 {
     const char *colon = strrchr(subject->name, ':');
@@ -288,7 +297,7 @@ attn_kind attn__guess_kind(const attn_subject *subject)
     if (attn__has_role(&b, ROLE_D_O) && attn__has_role(&b, ROLE_K))
         return ATTN_KIND_BACKWARD;
     if ((contains(name, "backward") || contains(name, "bwd")) &&
-        subject->n_parameters > 3)
+        count_required(subject) > 3)
         return ATTN_KIND_BACKWARD;
     if (contains(name, "decode") || attn__has_role(&b, ROLE_K_CACHE))
         return ATTN_KIND_DECODE;

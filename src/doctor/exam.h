@@ -29,6 +29,7 @@ typedef struct attn__attempt {
     bool by_memory;       /* named: it keeps state */
     bool on_squares;      /* named: where len_q = len_k */
     bool groups_at_random; /* with fewer KV heads */
+    bool square_matrices; /* others are taken in silence, and not meant */
     bool plain_differs;   /* from call to call, by dropout that is now off */
     bool has_band;        /* a window that is always there, read out */
     int64_t band[2];
@@ -48,6 +49,7 @@ typedef struct attn__exam {
     attn__work work;
     int64_t most_pairs, most_elements; /* that work has room for */
     int64_t effort; /* that searches may still spend */
+    double wasted;  /* seconds of calls in ways that led nowhere */
     attn_report *report;
 } attn__exam;
 

@@ -198,6 +198,8 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
     if (a->interview->sizes & ASK_GROUPS &&
         attn__layout_facts_of(a->binding.layout)->heads)
         attn__add_fact(r, "gqa", "head h uses KV head h div group");
+    if (a->square_matrices)
+        attn__add_fact(r, "matrices", "as many inputs as outputs");
     if (a->groups_at_random)
         attn__add_fact(r, "gqa", "memory at random with fewer KV heads");
     attn__add_fact(r, "precision", "%s",

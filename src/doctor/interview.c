@@ -88,6 +88,9 @@ static bool answers(attn__interview *in, uint32_t sizes, uint32_t asked)
 {
     attn__question *q;
 
+    in->lost |= in->wasted + in->binding->seconds > in->budget / 2;
+    if (in->lost)
+        return false;
     in->sizes = sizes;
     q = attn__compose(in, "first contact", attn__sizes_general(in), asked);
     return q && attn__put(in, q);

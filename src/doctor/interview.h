@@ -30,6 +30,7 @@ typedef struct attn__interview {
     bool decode;             /* one query against a cache */
     bool layer;              /* they have x and matrices instead of q, k, v */
     double budget;           /* seconds for calls */
+    double wasted;           /* those of earlier interviews that led nowhere */
     /* what some call refused, for the report: bits of `asked` and the reason */
     bool wrong_shape; /* some answer had other shapes */
     bool ended; /* some call crashed or hung: the refusal is about that */

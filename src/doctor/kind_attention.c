@@ -295,6 +295,8 @@ static const attn__way decode_ways[] = {
     {.layout = LAYOUT_HSD, .q_flat = true},
     {.layout = LAYOUT_SHD},
     {.layout = LAYOUT_SHD, .q_flat = true},
+    {.layout = LAYOUT_BSD},
+    {.layout = LAYOUT_BSD, .q_flat = true},
     {.layout = LAYOUT_SD},
     {.layout = LAYOUT_SD, .q_flat = true},
 };

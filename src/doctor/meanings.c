@@ -162,8 +162,8 @@ static void branch_slopes(list *l, const attn__exam *exam,
     grow(l, l->n, set_place, ATTN_CAUSAL_TOP_LEFT);
 }
 
-/* A window that nobody asked for: sane if it ends at the diagonal or is as
- * wide to both sides. */
+/* A window that nobody asked for: sane if a row sees itself and something on
+ * its left. */
 static void branch_band(list *l, const attn__exam *exam,
                         const attn__attempt *a)
 {
@@ -171,8 +171,7 @@ static void branch_band(list *l, const attn__exam *exam,
     const int n = l->n;
 
     if (!a->has_band || !exam->expect.identify ||
-        a->binding.takes & ASK_WINDOW || left < 1 ||
-        (right != 0 && right != left))
+        a->binding.takes & ASK_WINDOW || left < 1 || right < 0)
         return;
     branch(l, set_always_left, (double)left);
     for (int x = n; x < l->n; x++)

@@ -115,8 +115,8 @@ static bool stands(attn__exam *exam, attn__attempt *a,
 static double first_fall(attn__exam *exam, attn__attempt *a,
                          double (*shift)(int64_t i, double by), double sign)
 {
-    static const double sizes[] = {12,  25,   50,   100,  200, 400,
-                                   800, 2000, 5000, 2e4,  1e5, 1e6};
+    static const double sizes[] = {12,   25,   50,  100, 200, 400, 800,
+                                   2000, 5000, 2e4, 5e4, 1e5, 1e6};
 
     for (size_t x = 0; x < sizeof sizes / sizeof sizes[0]; x++) {
         if (!stands(exam, a, shift, sign * sizes[x]))
@@ -156,9 +156,10 @@ void attn__stress_shift(attn__exam *exam, attn__attempt *a)
             "off all of them must not change anything, but does",
             down);
     } else if (up > 0 && up <= 1e5) {
-        /* 16 bits all through end where 16 bits end */
+        /* 16 bits all through end where 16 bits end, at 65504; what is lost
+         * before is the product that is not scaled yet. */
         say(exam,
-            exam->options.dtype == ATTN_F16
+            exam->options.dtype == ATTN_F16 && up > 65504
                 ? attn__add_limit(r, "score-overflow-16bit", "")
                 : attn__add_fault(r, "score-overflow-16bit", ""),
             "scores of %g are lost", up);

@@ -329,6 +329,32 @@ void attn__bias_moved(attn__work *w, double param)
     }
 }
 
+/* The bias one key or query further, 0 where nothing moves in. param: 0 to the
+ * right, 1 to the left, 2 downwards, 3 upwards; 4 the relative shift: a column
+ * of 0 in front, and the rows read on as if they were without it. */
+void attn__bias_shifted(attn__work *w, double param)
+{
+    const attn__question *a = w->given;
+    const int64_t n = w->n.len_q, m = w->n.len_k;
+
+    if (!a->bias)
+        return;
+    ATTN__FOR_ROWS(w, row) {
+        for (int64_t x = 0; x < m; x++) {
+            int64_t i = row.i + (param == 3) - (param == 2);
+            int64_t j = x + (param == 1) - (param == 0);
+
+            if (param == 4) {
+                i = (n + row.i * m + x) / (m + 1);
+                j = (n + row.i * m + x) % (m + 1) - 1;
+            }
+            if (i >= 0 && i < n && j >= 0 && j < m)
+                row.s[x] +=
+                    a->bias[attn__at(a->bias_shape, row.b, row.h, i, j)];
+        }
+    }
+}
+
 /* + slope |p - j|. */
 void attn__alibi_sign(attn__work *w, double param)
 {

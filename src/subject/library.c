@@ -5,6 +5,7 @@
  * have one thread. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/alloc.h"
 #include "core/diag.h"
@@ -129,6 +130,22 @@ static attn_status choose_prototype(library *l, const char *signature,
                                  signature ? signature : usual, diag);
 }
 
+/* The file before the colon. A name without a folder is one of this folder, if
+ * it has it: else dlopen would look in the system's alone. */
+static char *file_of(const char *what, size_t colon)
+{
+    char *file = attn__calloc(1, colon + 3);
+
+    if (!file)
+        return NULL;
+    memcpy(file, what, colon);
+    if (memchr(what, '/', colon) || access(file, F_OK) != 0)
+        return file;
+    memmove(file + 2, file, colon);
+    memcpy(file, "./", 2);
+    return file;
+}
+
 attn_status attn__open_library(const char *what, size_t colon,
                                const attn_subject_options *options,
                                attn__opened *opened, attn_diag *diag)
@@ -140,7 +157,7 @@ attn_status attn__open_library(const char *what, size_t colon,
     if (!l)
         return attn__fail(diag, ATTN_E_NOMEM, "subject", "out of memory");
     l->name = attn__strdup(what);
-    l->file = attn__strdup(what);
+    l->file = file_of(what, colon);
     l->function = attn__strdup(what + colon + 1);
     l->timeout = options->timeout;
     status = !l->name || !l->file || !l->function
@@ -150,7 +167,6 @@ attn_status attn__open_library(const char *what, size_t colon,
         close_library(l);
         return status;
     }
-    l->file[colon] = '\0';
     l->symbol.file = l->file;
     l->symbol.function = l->function;
     l->subject = (attn_subject){.name = l->name,
