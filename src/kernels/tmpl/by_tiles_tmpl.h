@@ -191,7 +191,8 @@ static void scores_by_vectors(const attn__problem *p, const attn__tile *tile,
 {
     const product raw = {block->k + j * block->k_row, block->k_row, 1,
                          tile->q, TILE_ROWS, p->dim_qk};
-    const product_out out = {to, TILE_ROWS, NULL, (REAL)p->scale};
+    const product_out out = {to, TILE_ROWS, NULL, (REAL)p->scale,
+                             false};
 
     product_run(PRODUCT_SCALE, &raw, n, &out);
 }

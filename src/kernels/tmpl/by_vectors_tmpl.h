@@ -46,7 +46,8 @@ static inline void score_product(const attn__problem *p,
 {
     const product raw = {block->k, block->k_row, 1, tile->q, TILE_ROWS,
                          p->dim_qk};
-    const product_out out = {slot->s, TILE_ROWS, NULL, (REAL)p->scale};
+    const product_out out = {slot->s, TILE_ROWS, NULL, (REAL)p->scale,
+                             false};
 
     product_run(PRODUCT_SCALE, &raw, block->n, &out);
 }
@@ -59,7 +60,7 @@ static inline void value_product(const attn__problem *p,
 {
     const product values = {block->v,  1,         block->v_row,
                             slot->s,   TILE_ROWS, block->n};
-    const product_out out = {tile->acc, TILE_ROWS, tile->factor, 1};
+    const product_out out = {tile->acc, TILE_ROWS, tile->factor, 1, false};
 
     if (careful)
         product_careful(PRODUCT_UPDATE, &values, p->dim_v, &out, slot->seen,

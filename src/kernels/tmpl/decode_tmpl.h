@@ -21,8 +21,6 @@
 #define KEY_VECTORS 2
 #define VALUE_VECTORS (VECTOR_BYTES == 64 ? 4 : 2)
 #define SCORE_KEYS (KEY_VECTORS * LANES)
-/* Columns of keys that are transposed at a time. */
-#define SCORE_COLUMNS 32
 /* Keys whose values are added between two looks ahead. */
 #define VALUE_KEYS 8
 #define LINE_BYTES 64
@@ -120,7 +118,7 @@ static inline void fetch_step(fetch *f)
     }
 
 /* sum[row][vector of keys] += q k for `rows` rows, `vectors` vectors of keys,
- * and so many columns: in the order of columns, as the product has it. */
+ * and one part of the columns: in the order that the product has. */
 static inline __attribute__((always_inline)) void
 scores_update(const ptrdiff_t rows, const ptrdiff_t vectors,
               const V (*k)[KEY_VECTORS], const REAL *q, ptrdiff_t columns,
@@ -131,7 +129,7 @@ scores_update(const ptrdiff_t rows, const ptrdiff_t vectors,
     UNROLL(4)
     for (ptrdiff_t r = 0; r < rows; r++)
         for (ptrdiff_t i = 0; i < vectors; i++)
-            acc[r][i] = sum[r][i];
+            acc[r][i] = v_set1(0);
     for (ptrdiff_t c = 0; c < columns; c++) {
         V keys[KEY_VECTORS];
 
@@ -148,7 +146,7 @@ scores_update(const ptrdiff_t rows, const ptrdiff_t vectors,
     UNROLL(4)
     for (ptrdiff_t r = 0; r < rows; r++)
         for (ptrdiff_t i = 0; i < vectors; i++)
-            sum[r][i] = acc[r][i];
+            sum[r][i] = sum[r][i] + acc[r][i];
 }
 
 /* k[column][i] = LANES keys' columns from c on. */
@@ -179,10 +177,10 @@ scores_of_vectors(const ptrdiff_t vectors, const attn__tile *tile,
     for (ptrdiff_t r = 0; r < TILE_ROWS; r++)
         for (ptrdiff_t i = 0; i < vectors; i++)
             sum[r][i] = v_set1(0);
-    for (int64_t c0 = 0; c0 < dim; c0 += SCORE_COLUMNS) {
-        const int64_t n = attn__min_i64(SCORE_COLUMNS, dim - c0);
+    for (int64_t c0 = 0; c0 < dim; c0 += PRODUCT_STEPS) {
+        const int64_t n = attn__min_i64(PRODUCT_STEPS, dim - c0);
         const REAL *q = (const REAL *)tile->q + c0 * TILE_ROWS;
-        V k[SCORE_COLUMNS][KEY_VECTORS];
+        V k[PRODUCT_STEPS][KEY_VECTORS];
 
         for (int64_t c = 0; c < n; c += LANES)
             for (ptrdiff_t i = 0; i < vectors; i++) {

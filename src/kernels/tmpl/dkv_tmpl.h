@@ -39,7 +39,7 @@ static void dkv_add(const REAL *a, const REAL *rows, int64_t n_rows,
 {
     for (int64_t c = 0; c < padded; c += TILE_ROWS) {
         const product sum = {a, SUM_ROWS, 1, rows + c, padded, n_rows};
-        const product_out to = {out + c, padded, NULL, 1};
+        const product_out to = {out + c, padded, NULL, 1, false};
 
         if (seen)
             product_careful(PRODUCT_ADD, &sum, n, &to, seen, true);

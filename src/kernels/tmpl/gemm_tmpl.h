@@ -135,7 +135,7 @@ void KERNEL(gemm)(const attn__gemm *g, const attn__gemm_unit *u, void *memory)
             for (int64_t j = u->column0; j < u->column1; j += TILE_COLUMNS) {
                 const product_out out = {
                     acc + (j - u->column0) * ATTN__GEMM_ROWS, TILE_COLUMNS,
-                    NULL, 1};
+                    NULL, 1, false};
 
                 gemm_pack(g, u, &slot, &step, j);
                 product_run(PRODUCT_ADD, &p, rows, &out);

@@ -30,8 +30,8 @@ static void gradient_delta(const attn__problem *p, const attn__unit *u,
     REAL *o = slot->dp;
 
     panel_zero(tile->delta, TILE_ROWS);
-    for (int64_t c0 = 0; c0 < p->dim_v; c0 += ATTN__BLOCK_KEYS) {
-        const int64_t n = attn__min_i64(ATTN__BLOCK_KEYS, p->dim_v - c0);
+    for (int64_t c0 = 0; c0 < p->dim_v; c0 += PRODUCT_STEPS) {
+        const int64_t n = attn__min_i64(PRODUCT_STEPS, p->dim_v - c0);
         const REAL *d_o = (const REAL *)tile->d_o + c0 * TILE_ROWS;
 
         part.data = (const char *)((const ELEM *)(const void *)p->o.data +
@@ -39,12 +39,12 @@ static void gradient_delta(const attn__problem *p, const attn__unit *u,
         tile_pack(o, tile, &part, u->b, seq->q_start, n);
         for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
             REAL *delta = (REAL *)tile->delta + v * LANES;
-            V sum = v_load(delta);
+            V sum = v_set1(0);
 
             for (ptrdiff_t at = v * LANES; at < n * TILE_ROWS; at += TILE_ROWS)
                 sum = v_select(v_eq(v_load(o + at), v_set1(0)), sum,
                                v_fma(v_load(o + at), v_load(d_o + at), sum));
-            v_store(delta, sum);
+            v_store(delta, v_load(delta) + sum);
         }
     }
 }
@@ -207,7 +207,7 @@ static void gradient_block(const attn__problem *p, const attn__unit *u,
 {
     const product dp = {block->v, block->v_row, 1, tile->d_o, TILE_ROWS,
                         p->dim_v};
-    const product_out out = {slot->dp, TILE_ROWS, NULL, 1};
+    const product_out out = {slot->dp, TILE_ROWS, NULL, 1, false};
     const bool masked =
         tile_scores(p, slot, tile, block,
                     (score_request){ATTN_STAGE_BIASED, true, want.careful,
@@ -231,7 +231,7 @@ static void gradient_add_dq(const attn__problem *p, const attn__slot *slot,
     const product keys = {block->k, 1,        block->k_row,
                           (const REAL *)slot->ds + first,
                           SUM_ROWS, block->n};
-    const product_out out = {panel, TILE_ROWS, NULL, 1};
+    const product_out out = {panel, TILE_ROWS, NULL, 1, false};
 
     if (careful)
         product_careful(PRODUCT_ADD, &keys, p->dim_qk, &out,

@@ -8,7 +8,11 @@
  * of aligned vectors. Scores (a = K, b = Q^T), P V (a = V, b = P), dP, dQ, dK
  * and dV are all this product with other strides. Each element is one sum in
  * the order of t, starting from 0, whatever the register tile: its bits depend
- * on its own operands alone. */
+ * on its own operands alone. Scores and dP are summed PRODUCT_STEPS steps at a
+ * time, and then these parts: what a sum loses grows with how long it is large,
+ * and e^s makes the loss of a large score the error of a row. */
+
+#define PRODUCT_STEPS 32
 
 typedef struct product {
     const REAL *a;
@@ -24,10 +28,11 @@ typedef struct product_out {
     ptrdiff_t out_row; /* REALs between rows */
     const REAL *factor; /* NULL, or vectors [TILE_VECTORS] */
     REAL scale;
+    bool further; /* of a sum in parts: not the first */
 } product_out;
 
 typedef enum product_end {
-    PRODUCT_SCALE,  /* out = scale * sum */
+    PRODUCT_SCALE,  /* out = scale * sum, or scale * (out + sum) of parts */
     PRODUCT_UPDATE, /* out = out * factor + sum, factor per lane */
     PRODUCT_ADD     /* out = out + sum */
 } product_end;
@@ -37,12 +42,12 @@ static inline void product_finish(product_end end, const product_out *o,
 {
     REAL *at = o->out + r * o->out_row + v * LANES;
 
+    if (end == PRODUCT_UPDATE)
+        sum = v_fma(v_load(at), v_load(o->factor + v * LANES), sum);
+    if (end == PRODUCT_ADD || (end == PRODUCT_SCALE && o->further))
+        sum = v_load(at) + sum;
     if (end == PRODUCT_SCALE)
         sum = sum * v_set1(o->scale);
-    else if (end == PRODUCT_UPDATE)
-        sum = v_fma(v_load(at), v_load(o->factor + v * LANES), sum);
-    else
-        sum = v_load(at) + sum;
     v_store(at, sum);
 }
 
@@ -86,6 +91,32 @@ product_rows(const ptrdiff_t rows, product_end end, const product *p,
             product_finish(end, o, r0 + r, v, acc[r][v]);
 }
 
+/* The same; scores and dP part by part, while their rows of a are near. */
+static inline __attribute__((always_inline)) void
+product_parts(const ptrdiff_t rows, product_end end, const product *p,
+              ptrdiff_t r0, const product_out *o)
+{
+    product part = *p;
+    product_out to = *o;
+
+    if (end != PRODUCT_SCALE) {
+        product_rows(rows, end, p, r0, o);
+        return;
+    }
+    do {
+        const bool last = part.steps <= PRODUCT_STEPS;
+        const ptrdiff_t left = part.steps - PRODUCT_STEPS;
+
+        to.scale = last ? o->scale : 1;
+        part.steps = last ? part.steps : PRODUCT_STEPS;
+        product_rows(rows, end, &part, r0, &to);
+        to.further = true;
+        part.a += PRODUCT_STEPS * part.a_step;
+        part.b += PRODUCT_STEPS * part.b_step;
+        part.steps = left;
+    } while (part.steps > 0);
+}
+
 /* Register tiles as even as they go: short ones would wait for latency. */
 static inline __attribute__((always_inline)) void
 product_all(product_end end, const product *p, ptrdiff_t rows,
@@ -95,15 +126,15 @@ product_all(product_end end, const product *p, ptrdiff_t rows,
     ptrdiff_t r = 0;
 
     while (rows - r >= PRODUCT_ROWS && rows - r != 2 * part) {
-        product_rows(PRODUCT_ROWS, end, p, r, o);
+        product_parts(PRODUCT_ROWS, end, p, r, o);
         r += PRODUCT_ROWS;
     }
     for (; r + part <= rows; r += part)
-        product_rows(part, end, p, r, o);
+        product_parts(part, end, p, r, o);
     for (; r + 2 <= rows; r += 2)
-        product_rows(2, end, p, r, o);
+        product_parts(2, end, p, r, o);
     for (; r < rows; r++)
-        product_rows(1, end, p, r, o);
+        product_parts(1, end, p, r, o);
 }
 
 static APART void product_scale(const product *p, ptrdiff_t rows,
