@@ -194,91 +194,57 @@ EMULATED void emulated_store_si512(void *p, __m512i a)
 #define _mm512_slli_epi32(a, n) ((__m512i)((emulated_u32)(a) << (n)))
 #define _mm512_srli_epi32(a, n) ((__m512i)((emulated_u32)(a) >> (n)))
 
+/* Masks and vectors of lanes that are all ones or zeros. */
+#define EMULATE_MASKS(bits, lanes, mask_type, vector)                         \
+    EMULATED mask_type emulated_movepi##bits##_mask(__m512i a)                \
+    {                                                                         \
+        mask_type m = 0;                                                      \
+                                                                              \
+        for (int i = 0; i < lanes; i++)                                       \
+            m |= (mask_type)((((vector)a)[i] < 0) << i);                      \
+        return m;                                                             \
+    }                                                                         \
+    EMULATED __m512i emulated_movm_epi##bits(mask_type m)                     \
+    {                                                                         \
+        vector r;                                                             \
+                                                                              \
+        for (int i = 0; i < lanes; i++)                                       \
+            r[i] = m >> i & 1 ? -1 : 0;                                       \
+        return (__m512i)r;                                                    \
+    }
+
+EMULATE_MASKS(32, 16, __mmask16, emulated_i32)
+EMULATE_MASKS(64, 8, __mmask8, emulated_i64)
+
 #define _mm512_movepi32_mask emulated_movepi32_mask
-EMULATED __mmask16 emulated_movepi32_mask(__m512i a)
-{
-    __mmask16 m = 0;
-
-    for (int i = 0; i < 16; i++)
-        m |= (__mmask16)((((emulated_i32)a)[i] < 0) << i);
-    return m;
-}
-
 #define _mm512_movepi64_mask emulated_movepi64_mask
-EMULATED __mmask8 emulated_movepi64_mask(__m512i a)
-{
-    __mmask8 m = 0;
-
-    for (int i = 0; i < 8; i++)
-        m |= (__mmask8)((((emulated_i64)a)[i] < 0) << i);
-    return m;
-}
-
 #define _mm512_movm_epi32 emulated_movm_epi32
-EMULATED __m512i emulated_movm_epi32(__mmask16 m)
-{
-    emulated_i32 r;
-
-    for (int i = 0; i < 16; i++)
-        r[i] = m >> i & 1 ? -1 : 0;
-    return (__m512i)r;
-}
-
 #define _mm512_movm_epi64 emulated_movm_epi64
-EMULATED __m512i emulated_movm_epi64(__mmask8 m)
-{
-    emulated_i64 r;
 
-    for (int i = 0; i < 8; i++)
-        r[i] = m >> i & 1 ? -1 : 0;
-    return (__m512i)r;
-}
+/* Lanes of `from` become those of `to`, a number each. */
+#define EMULATE_CONVERSION(name, to, to_lane, from, from_lane, lanes)         \
+    EMULATED to emulated_##name(from a)                                       \
+    {                                                                         \
+        from_lane in[sizeof(from) / sizeof(from_lane)];                       \
+        to_lane out[lanes];                                                   \
+        to r;                                                                 \
+                                                                              \
+        memcpy(in, &a, sizeof in);                                            \
+        for (int i = 0; i < lanes; i++)                                       \
+            out[i] = (to_lane)in[i];                                          \
+        memcpy(&r, out, sizeof r);                                            \
+        return r;                                                             \
+    }
+
+EMULATE_CONVERSION(cvtepu16_epi32, __m512i, int32_t, __m256i, uint16_t, 16)
+EMULATE_CONVERSION(cvtepi8_epi32, __m512i, int32_t, __m128i, int8_t, 16)
+EMULATE_CONVERSION(cvtepi32_ps, __m512, float, __m512i, int32_t, 16)
+EMULATE_CONVERSION(cvtepi32_pd, __m512d, double, __m256i, int32_t, 8)
 
 #define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
-EMULATED __m512i emulated_cvtepu16_epi32(__m256i a)
-{
-    emulated_i32 r;
-    uint16_t from[16];
-
-    memcpy(from, &a, sizeof from);
-    for (int i = 0; i < 16; i++)
-        r[i] = from[i];
-    return (__m512i)r;
-}
-
 #define _mm512_cvtepi8_epi32 emulated_cvtepi8_epi32
-EMULATED __m512i emulated_cvtepi8_epi32(__m128i a)
-{
-    emulated_i32 r;
-    int8_t from[16];
-
-    memcpy(from, &a, sizeof from);
-    for (int i = 0; i < 16; i++)
-        r[i] = from[i];
-    return (__m512i)r;
-}
-
 #define _mm512_cvtepi32_ps emulated_cvtepi32_ps
-EMULATED __m512 emulated_cvtepi32_ps(__m512i a)
-{
-    __m512 r;
-
-    for (int i = 0; i < 16; i++)
-        r[i] = (float)((emulated_i32)a)[i];
-    return r;
-}
-
 #define _mm512_cvtepi32_pd emulated_cvtepi32_pd
-EMULATED __m512d emulated_cvtepi32_pd(__m256i a)
-{
-    __m512d r;
-    int32_t from[8];
-
-    memcpy(from, &a, sizeof from);
-    for (int i = 0; i < 8; i++)
-        r[i] = from[i];
-    return r;
-}
 
 #define _mm512_cvtph_ps emulated_cvtph_ps
 EMULATED __m512 emulated_cvtph_ps(__m256i a)
