@@ -44,6 +44,23 @@ static const char *reason(const attn__plan *plan, const attn__kernel_row *row)
                                 : "the best here that fits this problem";
 }
 
+/* How backward forms dq. */
+static void describe_dq(const attn__plan *plan, text *t)
+{
+    const attn__dq_shares shares = attn__dq_shares_of(plan);
+
+    if (shares.heads == 0)
+        add(t, "dq by its own kernel: %s\n",
+            plan->desc.inputs & ATTN_WITH_PAGES
+                ? "keys lie in pages"
+                : "its shares would take too much memory");
+    else
+        add(t,
+            "dq beside dk and dv, keys in %lld groups, %lld KV heads at a "
+            "time; by its own kernel where threads outnumber these\n",
+            (long long)shares.groups, (long long)shares.heads);
+}
+
 /* One line a choice, in the order in which they are made. The text is for
  * people and may change with any version; its length, without the terminator,
  * is returned as snprintf does. */
@@ -75,6 +92,7 @@ size_t attn_plan_describe(const attn_plan *plan, char *buffer, size_t size)
         add(&t, "forward by the decode kernel, since len_q <= %d; keys in "
                 "segments of %d\n",
             ATTN__DECODE_QUERIES, ATTN__SEGMENT_KEYS);
+    describe_dq(&body, &t);
     for (int pass = 0; pass < 3; pass++) {
         attn_workspace w;
 
