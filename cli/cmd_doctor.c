@@ -147,7 +147,8 @@ static const cli_option table[] = {
      "decode or merge; else guessed from the names",
      set_kind},
     {"layout", "=LAYOUT", "bhsd, bshd, hsd, shd, sd, bsd, bse, se, bhds,\n"
-                          "hds, bds or ds; else found by trying", set_layout},
+                          "hds, bds, ds, sbhd, sbd or sbe; else found\n"
+                          "by trying", set_layout},
     {"dtype", "=TYPE", "of the inputs: f64 (default), f32 or f16", set_dtype},
     {"seed", "=N", "of the inputs (default 0)", set_seed},
     {"timeout", "=SECONDS", "for one call (default 10)", set_timeout},

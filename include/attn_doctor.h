@@ -113,8 +113,8 @@ typedef struct attn_doctor_options {
     uint32_t size; /* sizeof(attn_doctor_options) */
     attn_kind kind;
     const char *layout; /* "bhsd", "bshd", "hsd", "shd", "sd", "bsd", "bsE",
-                           "sE", "bhds", "hds", "bds", "ds"; NULL = found by
-                           trying */
+                           "sE", "bhds", "hds", "bds", "ds", "sbhd", "sbd",
+                           "sbE"; NULL = found by trying */
     attn_dtype dtype;   /* of the inputs: F64, F32 or F16; NONE = as the
                            subject wants, else F64 */
     uint64_t seed;

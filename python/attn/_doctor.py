@@ -144,7 +144,7 @@ def doctor(fn: Callable[..., Any], expect: Mapping[str, Any] | None = None, *,
         lse1, o2, lse2). "auto" guesses from the names.
     layout
         "bhsd", "bshd", "hsd", "shd", "sd", "bsd", "bse", "se", "bhds",
-        "hds", "bds" or "ds"; else found by trying.
+        "hds", "bds", "ds", "sbhd", "sbd" or "sbe"; else found by trying.
     dtype
         Of the arrays that it gets: float64, float32 or float16.
     seed

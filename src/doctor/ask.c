@@ -146,6 +146,56 @@ static double *by_rows(attn__binding *b, const attn_result *r,
                : x;
 }
 
+/* The same layout with heads and dim in one axis, length before them; itself
+ * where there is none. */
+static attn__layout merged_of(attn__layout layout)
+{
+    switch (layout) {
+    case LAYOUT_BHSD:
+    case LAYOUT_BSHD:
+        return LAYOUT_BSE;
+    case LAYOUT_HSD:
+    case LAYOUT_SHD:
+        return LAYOUT_SE;
+    case LAYOUT_SBHD:
+        return LAYOUT_SBE;
+    default:
+        return layout;
+    }
+}
+
+/* The same layout with heads and length exchanged; itself where it has not
+ * both in axes of their own. */
+static attn__layout exchanged(attn__layout layout)
+{
+    switch (layout) {
+    case LAYOUT_BHSD:
+        return LAYOUT_BSHD;
+    case LAYOUT_BSHD:
+        return LAYOUT_BHSD;
+    case LAYOUT_HSD:
+        return LAYOUT_SHD;
+    case LAYOUT_SHD:
+        return LAYOUT_HSD;
+    default:
+        return layout;
+    }
+}
+
+/* o with heads and length exchanged: known by the first numbers of heads and
+ * rows that differ. */
+static double *exchanged_o(attn__binding *b, const attn_result *r,
+                           const int64_t of[4], attn__arena *arena)
+{
+    double *o;
+
+    if (exchanged(b->layout) == b->layout || (of[1] == of[2] && !b->o_turned))
+        return NULL;
+    o = activation(r, exchanged(b->layout), of, arena);
+    b->o_turned |= o != NULL;
+    return o;
+}
+
 /* Packed results of a 4-D subject count as well. */
 static double *take_o(attn__binding *b, const attn_result *r,
                       const attn__sizes *n, attn__arena *arena)
@@ -155,6 +205,8 @@ static double *take_o(attn__binding *b, const attn_result *r,
 
     if (b->shared == NO_VALUES)
         return by_rows(b, r, n, n->len_k, arena);
+    if (b->o_turned)
+        return exchanged_o(b, r, of, arena);
     o = activation(r, b->layout, of, arena);
     if (!o && b->q_flat && n->len_q == 1) {
         const attn_result longer = with_length(b, r);
@@ -167,15 +219,11 @@ static double *take_o(attn__binding *b, const attn_result *r,
 
         o = activation(&split, b->layout, of, arena);
     }
-    if (!o && (b->layout == LAYOUT_BHSD || b->layout == LAYOUT_BSHD)) {
-        o = activation(r, LAYOUT_BSE, of, arena);
+    if (!o && merged_of(b->layout) != b->layout) {
+        o = activation(r, merged_of(b->layout), of, arena);
         b->merged = o != NULL;
     }
-    if (!o && (b->layout == LAYOUT_HSD || b->layout == LAYOUT_SHD)) {
-        o = activation(r, LAYOUT_SE, of, arena);
-        b->merged = o != NULL;
-    }
-    return o;
+    return o ? o : exchanged_o(b, r, of, arena);
 }
 
 /* y (batch, len, width), or without the batch. */
@@ -183,13 +231,9 @@ static double *take_y(const attn__binding *b, const attn_result *r,
                       const attn__question *q, int64_t width,
                       attn__arena *arena)
 {
-    const int64_t shape[3] = {q->n.batch, q->n.len_q, width};
-    const bool batch = attn__layout_facts_of(b->layout)->batch;
-    const int64_t count = shape[0] * shape[1] * shape[2];
+    const int64_t of[4] = {q->n.batch, 1, q->n.len_q, width};
 
-    if (!has_shape(r, batch ? 3 : 2, batch ? shape : shape + 1))
-        return NULL;
-    return attn__arena_copy(arena, r->data, count, sizeof *r->data);
+    return activation(r, b->layout, of, arena);
 }
 
 /* Which results are gradients of what: dq, dk, dv in this order. */

@@ -55,38 +55,47 @@ static void rename_masks(attn__binding *b, attn__role from, attn__role to)
 }
 
 /* No mask of queries and keys is taken: one of keys alone? */
-static void learn_key_mask(attn__interview *in)
+static bool learn_key_mask(attn__interview *in, attn__sizes sizes)
 {
     attn__question *q;
 
     if (in->lost || attn__has_role(in->binding, ROLE_KEY_MASK))
-        return;
+        return true;
     set_mask_form(in->binding, 0);
     rename_masks(in->binding, ROLE_MASK, ROLE_KEY_MASK);
-    q = attn__compose(in, "mask", attn__sizes_general(in), ASK_MASK);
-    if (!q || !attn__put(in, q))
-        rename_masks(in->binding, ROLE_KEY_MASK, ROLE_MASK);
+    q = attn__compose(in, "mask", sizes, ASK_MASK);
+    if (q && attn__put(in, q))
+        return true;
+    rename_masks(in->binding, ROLE_KEY_MASK, ROLE_MASK);
+    return false;
 }
 
-/* How many axes masks have. */
-static void learn_mask(attn__interview *in)
+/* How many axes masks have, with such sizes; false if none is taken. */
+static bool learn_mask_with(attn__interview *in, attn__sizes sizes)
 {
-    const int64_t n = in->n;
-    const attn__sizes sizes = attn__sizes_general(in);
     const int64_t shape[4] = {sizes.batch, 1, sizes.len_q, sizes.len_k};
 
-    if (!attn__has_role(in->binding, ROLE_MASK))
-        return;
     for (int form = 0; form < 3; form++) {
         attn__question *q = attn__compose_mask(in, "mask", sizes, ASK_MASK,
                                                shape);
 
         set_mask_form(in->binding, form);
         if (q && attn__put(in, q))
-            break;
+            return true;
     }
-    if (in->n == n)
-        learn_key_mask(in);
+    return learn_key_mask(in, sizes);
+}
+
+/* A mask on the wrong axis fits only where there are as many queries as keys.
+ */
+static void learn_mask(attn__interview *in)
+{
+    const int64_t n = in->n;
+
+    if (!attn__has_role(in->binding, ROLE_MASK))
+        return;
+    if (!learn_mask_with(in, attn__sizes_general(in)))
+        learn_mask_with(in, attn__sizes_square(in));
     in->n = n;
 }
 
@@ -208,7 +217,8 @@ static void try_additive_mask(attn__exam *exam, attn__attempt *a)
         attn__put(added.interview, number);
     }
     attn__judge(exam, &added, 1);
-    if (added.state == STATE_RIGHT) {
+    if (added.state == STATE_RIGHT ||
+        (added.state == STATE_NAMED && a->state == STATE_UNEXPLAINED)) {
         *a = added;
         a->interview->binding = &a->binding;
     }

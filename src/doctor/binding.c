@@ -85,6 +85,7 @@ static bool is_nameless(const attn__binding *b, attn__role role)
 {
     return role == ROLE_UNKNOWN ||
            (role == ROLE_X && !is_needed(b->kind, ROLE_X)) ||
+           (role == ROLE_CONTEXT && b->kind != ATTN_KIND_MULTI_HEAD) ||
            (b->kind == ATTN_KIND_MERGE &&
             (role == ROLE_O || role == ROLE_LSE));
 }
@@ -132,12 +133,17 @@ static const struct {
     {ROLE_OFFSET, ASK_OFFSET},   {ROLE_EXTRA, ASK_EXTRA},
 };
 
-/* Names mean different things to different kinds. */
+/* Names mean different things to different kinds, and what has a number for a
+ * default is no array. */
 static void adjust(attn__binding *b)
 {
     for (int x = 0; x < b->subject->n_parameters; x++) {
+        const attn_parameter *p = &b->subject->parameters[x];
         attn__role *role = &b->role[x];
 
+        if (is_needed(b->kind, *role) && p->optional && p->fallback &&
+            *p->fallback && strchr("+-.0123456789", *p->fallback))
+            *role = ROLE_UNKNOWN;
         if (b->kind == ATTN_KIND_DECODE && *role == ROLE_CACHE_LEN)
             *role = ROLE_LENGTHS;
         if (b->kind != ATTN_KIND_DECODE && *role == ROLE_CACHE_LEN &&

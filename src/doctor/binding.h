@@ -29,14 +29,18 @@ typedef enum attn__layout {
     LAYOUT_HDS,
     LAYOUT_BDS,
     LAYOUT_DS,
+    LAYOUT_SBHD, /* the length before the batch */
+    LAYOUT_SBD,
+    LAYOUT_SBE,
     LAYOUT_N
 } attn__layout;
 
 /* Which axes it has. Without `heads` there is one head; `packed` is heads x
- * dim in one axis; `dim_first` is before the length. */
+ * dim in one axis; `dim_first` is before the length, which `length_first` is
+ * before the batch. */
 typedef struct attn__layout_facts {
     const char *name;
-    bool batch, heads, heads_first, packed, dim_first;
+    bool batch, heads, heads_first, packed, dim_first, length_first;
 } attn__layout_facts;
 
 const attn__layout_facts *attn__layout_facts_of(attn__layout layout);
@@ -82,6 +86,7 @@ typedef struct attn__binding {
     attn__sharing shared;
     attn_dtype dtype;
     bool rows_turned;  /* lse and weights are (batch, len, heads, ..) */
+    bool o_turned;     /* o has heads and length exchanged */
     bool merged;       /* 4-D in, (batch, len, heads dim) out */
     bool mask_adds;    /* masks are passed as 0 and -inf */
     bool mask_full;    /* with all four axes, not cut from the left */

@@ -209,14 +209,30 @@ static void judge_squares(attn__exam *exam, attn__attempt *attempt)
     attempt->on_squares = true;
 }
 
+/* An answer that depends on v alone: does its explanation say so? Others that
+ * happen to fit two wrong steps are none. */
+static void doubt(attn__exam *exam, attn__attempt *a)
+{
+    if (a->state != STATE_NAMED || !exam->subject->call ||
+        attn__ignored_inputs(a) != 3)
+        return;
+    for (int x = 0; x < a->explanation.n; x++) {
+        if (strcmp(a->explanation.wrong[x]->fault, "scale-zero-literal") == 0)
+            return;
+    }
+    a->state = STATE_UNEXPLAINED;
+}
+
 void attn__judge_further(attn__exam *exam, attn__attempt *attempt)
 {
     const attn__tier first = first_tier(exam, attempt);
     trial t = start(exam, attempt);
 
     is_right(&t, first); /* for the scores */
-    if (is_explained(&t, first, 2, true))
+    if (is_explained(&t, first, 2, true)) {
+        doubt(exam, attempt);
         return;
+    }
     judge_squares(exam, attempt);
     if (attempt->state == STATE_NAMED)
         return;

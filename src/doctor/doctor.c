@@ -29,7 +29,7 @@ static attn_status check(const attn_subject *s, const attn_doctor_options *o,
     ATTN__REQUIRE(!o->layout || attn__layout_of(o->layout) >= 0, diag,
                   ATTN_E_ARG, "layout",
                   "'%s' is none of bhsd, bshd, hsd, shd, sd, bsd, bse, se, "
-                  "bhds, hds, bds, ds",
+                  "bhds, hds, bds, ds, sbhd, sbd, sbe",
                   o->layout);
     ATTN__REQUIRE(o->dtype == ATTN_NONE || o->dtype == ATTN_F64 ||
                       o->dtype == ATTN_F32 || o->dtype == ATTN_F16,

@@ -86,8 +86,8 @@ static void report_named(attn__exam *exam, const attn__attempt *a)
 
     if (a->by_memory) {
         attn__add_fault(r, "state-kept", "")->evidence =
-            "wrong answers are right for the q, k, v or length of an earlier "
-            "call";
+            "wrong answers are right for the q, k, v, mask or length of an "
+            "earlier call";
         return;
     }
     for (int h = 0; h < x->n; h++) {
@@ -113,7 +113,7 @@ static void report_unexplained(attn__exam *exam, attn__attempt *a)
     attn_report *r = exam->report;
     const char *off = q ? difference(exam, a, q) : "";
 
-    if (attn__explain_by_broadcast(exam, a))
+    if (attn__explain_by_mask(exam, a))
         return;
     if (exam->subject->call && attn__has_own_weights(a)) {
         r->verdict = ATTN_VERDICT_UNDECIDED;
@@ -198,6 +198,8 @@ static void report_facts(attn__exam *exam, const attn__attempt *a)
     if (a->interview->sizes & ASK_GROUPS &&
         attn__layout_facts_of(a->binding.layout)->heads)
         attn__add_fact(r, "gqa", "head h uses KV head h div group");
+    if (a->binding.o_turned)
+        attn__add_fact(r, "o", "with heads and length exchanged");
     if (a->square_matrices)
         attn__add_fact(r, "matrices", "as many inputs as outputs");
     if (a->groups_at_random)

@@ -269,11 +269,15 @@ const attn__question *attn__first_wrong(attn__exam *exam,
     return NULL;
 }
 
-/* Is q's answer right with some of its q, k, v from `old`? */
+/* Is q's answer right with some of its q, k, v, mask from `old`? */
 static bool is_met_with(attn__exam *exam, const attn__attempt *a,
                         const attn__question *q, const attn__question *old)
 {
-    for (unsigned parts = 1; parts < 8; parts++) {
+    const bool masks =
+        q->mask && old->mask &&
+        memcmp(q->mask_shape, old->mask_shape, sizeof q->mask_shape) == 0;
+
+    for (unsigned parts = 1; parts < (masks ? 16u : 8u); parts++) {
         attn__question mixed = *q;
 
         if (parts & 1)
@@ -282,6 +286,8 @@ static bool is_met_with(attn__exam *exam, const attn__attempt *a,
             mixed.k = old->k;
         if (parts & 4)
             mixed.v = old->v;
+        if (parts & 8)
+            mixed.mask = old->mask;
         if (is_met(exam, a, &mixed))
             return true;
     }
@@ -347,7 +353,7 @@ static bool is_full(const attn__question *q)
            q->mask_shape[2] == q->n.len_q;
 }
 
-bool attn__explain_by_broadcast(attn__exam *exam, const attn__attempt *a)
+static bool explain_by_broadcast(attn__exam *exam, const attn__attempt *a)
 {
     bool full = false;
 
@@ -363,6 +369,54 @@ bool attn__explain_by_broadcast(attn__exam *exam, const attn__attempt *a)
         return false;
     attn__add_fault(exam->report, "broadcast-stride-zero", "")->evidence =
         "a mask with all its axes is right, one with axes of length 1 is not";
+    return true;
+}
+
+/* Does another mask of the same shape leave the answer as it is? */
+static bool ignores_another_mask(attn__attempt *a, const attn__question *q)
+{
+    const int64_t n = q->mask_shape[0] * q->mask_shape[1] * q->mask_shape[2] *
+                      q->mask_shape[3];
+    unsigned char *mask = attn__arena_copy(a->interview->arena, q->mask, n, 1);
+    attn__question other = *q;
+    const attn__question *before, *after;
+
+    if (!mask)
+        return false;
+    for (int64_t e = 0; e < n; e++)
+        mask[e] = mask[e] != (e % q->mask_shape[3] != 0);
+    other.mask = mask;
+    before = again(a, q, VIEW_PLAIN);
+    after = again(a, &other, VIEW_PLAIN);
+    return before && after && same(before, after);
+}
+
+/* Where some masks are right, are those that are not those of earlier calls? */
+static bool remembers_masks(attn__exam *exam, attn__attempt *a)
+{
+    const attn__question *wrong = NULL;
+    bool met = false;
+
+    for (int64_t x = 0; x < a->interview->n; x++) {
+        const attn__question *q = &a->interview->questions[x];
+
+        if (!q->mask)
+            continue;
+        if (is_met(exam, a, q))
+            met = true;
+        else if (!wrong)
+            wrong = q;
+    }
+    return met && wrong && exam->subject->call &&
+           ignores_another_mask(a, wrong);
+}
+
+bool attn__explain_by_mask(attn__exam *exam, attn__attempt *a)
+{
+    if (!remembers_masks(exam, a))
+        return explain_by_broadcast(exam, a);
+    attn__add_fault(exam->report, "state-kept", "")->evidence =
+        "another mask of a shape that came before changes nothing";
     return true;
 }
 

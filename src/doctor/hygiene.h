@@ -23,10 +23,9 @@ unsigned attn__ignored_inputs(attn__attempt *attempt);
 bool attn__is_coarse(attn__attempt *attempt);
 /* Are the answers that are wrong right for older q, k, v or lengths? */
 bool attn__is_memory(attn__exam *exam, const attn__attempt *attempt);
-/* Are masks wrong only where some of their axes are broadcast? Then adds the
- * fault. */
-bool attn__explain_by_broadcast(attn__exam *exam,
-                                const attn__attempt *attempt);
+/* Are masks wrong only where some of their axes are broadcast, or where one of
+ * that shape came before? Then adds the fault. */
+bool attn__explain_by_mask(attn__exam *exam, attn__attempt *attempt);
 /* The simplest question with so many keys that the right model does not meet,
  * or NULL. */
 const attn__question *attn__first_wrong(attn__exam *exam,

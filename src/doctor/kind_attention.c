@@ -134,6 +134,9 @@ static bool is_sensible(const attn__exam *exam, const attn__way *way)
         return false;
     if (wanted)
         return attn__layout_of(wanted) == (int)way->layout;
+    if (exam->kind == ATTN_KIND_MULTI_HEAD &&
+        !attn__layout_facts_of(way->layout)->packed)
+        return false;
     if (attn__is_packing(&b)) /* (total, heads, dim) */
         return way->layout == LAYOUT_SHD && way->fusion != FUSION_FLAT;
     if (!attn__layout_facts_of(way->layout)->packed &&
@@ -230,6 +233,12 @@ static bool find_way(attn__exam *exam, const attn__way *ways, int n,
     return true;
 }
 
+static const attn__way length_first_ways[] = {
+    {.layout = LAYOUT_SBE},
+    {.layout = LAYOUT_SBE, .weights_out = true},
+    {.layout = LAYOUT_SBHD},
+    {.layout = LAYOUT_SBD},
+};
 static const attn__way ways[] = {
     {.layout = LAYOUT_BSE},  {.layout = LAYOUT_SE},  {.layout = LAYOUT_BHSD},
     {.layout = LAYOUT_BSHD}, {.layout = LAYOUT_HSD}, {.layout = LAYOUT_SHD},
@@ -301,6 +310,8 @@ static const attn__way decode_ways[] = {
     {.layout = LAYOUT_SD, .q_flat = true},
 };
 enum {
+    N_LENGTH_FIRST_WAYS =
+        sizeof length_first_ways / sizeof length_first_ways[0],
     N_WAYS = sizeof ways / sizeof ways[0],
     N_ONE_QUERY_WAYS = sizeof one_query_ways / sizeof one_query_ways[0],
     N_SINGLE_WAYS = sizeof single_ways / sizeof single_ways[0],
@@ -385,6 +396,43 @@ static bool find_separate(attn__exam *exam, attn__attempt *best)
     return find_further(exam, single_ways, N_SINGLE_WAYS, found, best);
 }
 
+/* Does it have the length before the batch? Nothing but its word tells that
+ * from attention across the batch. */
+static bool speaks_of_length_first(const attn_subject *s)
+{
+    static const char *const said[] = {
+        "(l, b", "(s, b", "(t, b", "[l, b", "[s, b", "[t, b", "(lq, b",
+        "(len, b", "(seq, b", "(seq_len, b", "(time, b", "(length, b",
+        "[seq, b", "[seq_len, b", "length, batch", "length first", "seq first",
+        "sequence first", "sequence-first", "length-first", "time first",
+        "time-first", "time major", "time-major", "batch_first=false", "sbhd"};
+    static const char *const or_not[] = {"(b,", "[b,", "(batch", "[batch"};
+    bool says = false;
+
+    for (size_t x = 0; x < sizeof said / sizeof said[0]; x++)
+        says |= attn__speaks_of(s, said[x]);
+    for (size_t x = 0; x < sizeof or_not / sizeof or_not[0]; x++)
+        says &= !attn__speaks_of(s, or_not[x]);
+    return says;
+}
+
+/* Where it says that the length comes first, or is told so, that is believed,
+ * if it makes sense. */
+static bool find_length_first(attn__exam *exam, attn__attempt *best)
+{
+    const char *wanted = exam->options.layout;
+    const bool said = wanted
+                          ? attn__layout_facts_of(
+                                (attn__layout)attn__layout_of(wanted))
+                                ->length_first
+                          : speaks_of_length_first(exam->subject);
+
+    return said &&
+           find_way(exam, length_first_ways, N_LENGTH_FIRST_WAYS, best) &&
+           (wanted || best->state == STATE_RIGHT ||
+            best->state == STATE_NAMED);
+}
+
 bool attn__examine_self(attn__exam *exam)
 {
     attn__attempt best;
@@ -405,9 +453,14 @@ void attn__examine_attention(attn__exam *exam)
     attn__binding b;
     bool ok;
 
-    best.interview = NULL;
+    best = (attn__attempt){0};
     attn__bind(&b, exam->subject, exam->kind);
-    if (exam->kind == ATTN_KIND_MULTI_HEAD)
+    if ((exam->kind == ATTN_KIND_MULTI_HEAD ||
+         exam->kind == ATTN_KIND_ATTENTION ||
+         exam->kind == ATTN_KIND_BACKWARD) &&
+        find_length_first(exam, &best))
+        ok = true;
+    else if (exam->kind == ATTN_KIND_MULTI_HEAD)
         ok = find_way(exam, layer_ways, N_LAYER_WAYS, &best);
     else if (exam->kind == ATTN_KIND_DECODE)
         ok = find_way(exam, decode_ways, N_DECODE_WAYS, &best);

@@ -8,18 +8,27 @@
 #include "doctor/binding.h"
 
 static const attn__layout_facts facts[LAYOUT_N] = {
-    [LAYOUT_BHSD] = {"bhsd", true, true, true, false, false},
-    [LAYOUT_HSD] = {"hsd", false, true, true, false, false},
-    [LAYOUT_SD] = {"sd", false, false, true, false, false},
-    [LAYOUT_BSHD] = {"bshd", true, true, false, false, false},
-    [LAYOUT_SHD] = {"shd", false, true, false, false, false},
-    [LAYOUT_BSD] = {"bsd", true, false, true, false, false},
-    [LAYOUT_BSE] = {"bse", true, true, false, true, false},
-    [LAYOUT_SE] = {"se", false, true, false, true, false},
-    [LAYOUT_BHDS] = {"bhds", true, true, true, false, true},
-    [LAYOUT_HDS] = {"hds", false, true, true, false, true},
-    [LAYOUT_BDS] = {"bds", true, false, true, false, true},
-    [LAYOUT_DS] = {"ds", false, false, true, false, true},
+    [LAYOUT_BHSD] = {"bhsd", .batch = true, .heads = true, .heads_first = true},
+    [LAYOUT_HSD] = {"hsd", .heads = true, .heads_first = true},
+    [LAYOUT_SD] = {"sd", .heads_first = true},
+    [LAYOUT_BSHD] = {"bshd", .batch = true, .heads = true},
+    [LAYOUT_SHD] = {"shd", .heads = true},
+    [LAYOUT_BSD] = {"bsd", .batch = true, .heads_first = true},
+    [LAYOUT_BSE] = {"bse", .batch = true, .heads = true, .packed = true},
+    [LAYOUT_SE] = {"se", .heads = true, .packed = true},
+    [LAYOUT_BHDS] = {"bhds", .batch = true, .heads = true, .heads_first = true,
+                     .dim_first = true},
+    [LAYOUT_HDS] = {"hds", .heads = true, .heads_first = true,
+                    .dim_first = true},
+    [LAYOUT_BDS] = {"bds", .batch = true, .heads_first = true,
+                    .dim_first = true},
+    [LAYOUT_DS] = {"ds", .heads_first = true, .dim_first = true},
+    [LAYOUT_SBHD] = {"sbhd", .batch = true, .heads = true,
+                     .length_first = true},
+    [LAYOUT_SBD] = {"sbd", .batch = true, .heads_first = true,
+                    .length_first = true},
+    [LAYOUT_SBE] = {"sbe", .batch = true, .heads = true, .packed = true,
+                    .length_first = true},
 };
 
 const attn__layout_facts *attn__layout_facts_of(attn__layout layout)
@@ -54,13 +63,16 @@ int32_t attn__layout_shape(attn__layout layout, const int64_t n[4],
     const attn__layout_facts *f = &facts[layout];
     int32_t rank = 0;
 
+    if (f->length_first)
+        shape[rank++] = n[2];
     if (f->batch)
         shape[rank++] = n[0];
     if (f->heads && f->heads_first)
         shape[rank++] = n[1];
     if (f->dim_first)
         shape[rank++] = n[3];
-    shape[rank++] = n[2];
+    if (!f->length_first)
+        shape[rank++] = n[2];
     if (f->heads && !f->heads_first && !f->packed)
         shape[rank++] = n[1];
     if (!f->dim_first)
@@ -73,6 +85,8 @@ int64_t attn__layout_at(attn__layout layout, const int64_t n[4], int64_t x)
     const int64_t c = x % n[3], i = x / n[3] % n[2];
     const int64_t h = x / n[3] / n[2] % n[1], b = x / n[3] / n[2] / n[1];
 
+    if (facts[layout].length_first)
+        return ((i * n[0] + b) * n[1] + h) * n[3] + c;
     if (facts[layout].dim_first)
         return ((b * n[1] + h) * n[3] + c) * n[2] + i;
     if (facts[layout].heads_first)

@@ -91,6 +91,8 @@ static attn_input broadcast(const attn__call *c, attn_input t)
 {
     const attn__layout_facts *f = attn__layout_facts_of(c->binding->layout);
 
+    if (f->length_first)
+        return t;
     if (c->view == VIEW_BROADCAST && t.rank >= 3 &&
         (f->batch || f->heads_first))
         t.stride[0] = 0;
@@ -247,11 +249,9 @@ static attn_input integers(const attn__call *c, const int64_t *x, int64_t n)
 static attn_input hidden_states(const attn__call *c)
 {
     const attn__question *q = c->question;
-    const int64_t shape[3] = {q->n.batch, q->n.len_q, q->layer.model};
-    const bool batch = attn__layout_facts_of(c->binding->layout)->batch;
 
-    return tensor(c, c->binding->dtype, q->layer.x, batch ? 3 : 2,
-                  batch ? shape : shape + 1);
+    return arranged(c, c->binding->layout, q->layer.x, 1, q->n.len_q,
+                    q->layer.model);
 }
 
 /* (d_in, d_out), or the transpose where the subject has it so. */
@@ -525,7 +525,7 @@ static bool layer_value(const attn__call *c, attn__role role, attn_value *v)
 
     if (!l->x)
         return false;
-    if (role == ROLE_X)
+    if (role == ROLE_X || role == ROLE_CONTEXT)
         *v = of_tensor(hidden_states(c));
     else if (role == ROLE_W_Q)
         *v = of_tensor(matrix(c, l->w_q, l->model, attn__width_q(n)));
@@ -623,6 +623,8 @@ static bool asked_value(const attn__call *c, attn__role role, attn_value *v)
     else if (role == ROLE_TRAINING)
         *v = of_boolean(false);
     else if (role == ROLE_EVALUATION)
+        *v = of_boolean(true);
+    else if (role == ROLE_GROUPED && q->n.heads_q != q->n.heads_kv)
         *v = of_boolean(true);
     else
         return false;

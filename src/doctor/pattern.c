@@ -467,6 +467,10 @@ static bool is_other_scale(attn__exam *exam, const attn__reading *r,
     if (!isfinite(scale) || !rows_sum_to_one(r) ||
         fabs(scale / right - 1) < 1e-4)
         return false;
+    if (fabs(scale / right / log(2) - 1) < 1e-6) {
+        *evidence = "they are powers of 2: the scores lack the factor log2(e)";
+        return true;
+    }
     *evidence = attn__arena_text(
         &exam->report->arena,
         "the weights fit a scale of %.9g, that is %.6g times the right one "

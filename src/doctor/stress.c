@@ -125,10 +125,87 @@ static double first_fall(attn__exam *exam, attn__attempt *a,
     return 0;
 }
 
+/* One of many keys, the first or the last, scores `by`, the others 0. */
+static bool stands_with_one(attn__exam *exam, attn__attempt *a, bool first,
+                            double by)
+{
+    const attn__sizes n = attn__sizes_long(a->interview, 70);
+    attn__question *q = attn__aside(a, n, 0);
+    double *k;
+
+    if (!q)
+        return true;
+    shift_rows(q, a->interview->arena, scale_of(a, &n), all_rows, by);
+    k = attn__arena_copy(a->interview->arena, q->k, attn__count_k(&q->n),
+                         sizeof *k);
+    if (!k)
+        return true;
+    for (int64_t r = 0; r < q->n.batch * q->n.heads_kv * n.len_k; r++) {
+        const int64_t j = r % n.len_k;
+
+        if (j != (first ? 0 : n.len_k - 1))
+            k[r * n.dim_qk] = 0;
+    }
+    q->k = k;
+    return !attn__put_aside(a, q) || attn__is_met(exam, a, q);
+}
+
+/* The size at which one key spoils its row, or 0. */
+static double first_fall_of_one(attn__exam *exam, attn__attempt *a,
+                                bool first)
+{
+    static const double sizes[] = {100, 400, 800, 2000};
+    const attn__interview *in = a->interview;
+
+    for (size_t x = 0; x < sizeof sizes / sizeof sizes[0]; x++) {
+        if (in->binding->seconds > in->budget / 2 || in->varlen || in->equal)
+            return 0;
+        if (!stands_with_one(exam, a, first, sizes[x]))
+            return sizes[x];
+    }
+    return 0;
+}
+
 static void say(attn__exam *exam, attn_finding *f, const char *what,
                 double size)
 {
     f->evidence = attn__arena_text(&exam->report->arena, what, size);
+}
+
+/* 16 bits all through end where 16 bits end: that is the caller's choice. Are
+ * scores of 32 bits lost too? Then it is the subject's. */
+static bool narrows(attn__exam *exam, attn__attempt *a, double by)
+{
+    attn__binding *b = a->interview->binding;
+    bool lost;
+
+    b->dtype = ATTN_F32;
+    lost = !stands_with(exam, a, all_rows, by, 0);
+    b->dtype = exam->options.dtype;
+    return lost;
+}
+
+/* What is taken off the scores need not be their maximum to stand a constant:
+ * it may be that of the first keys, or a mean. */
+static void stress_one(attn__exam *exam, attn__attempt *a)
+{
+    attn_report *r = exam->report;
+    double first, last;
+
+    if (a->binding.shared == SHARED_ALL)
+        return;
+    first = first_fall_of_one(exam, a, true);
+    last = first_fall_of_one(exam, a, false);
+    if (first > 0)
+        say(exam,
+            attn__add_fault(r, "softmax-no-max",
+                            "Something else is subtracted"),
+            "a key that scores %g more than the others is lost", first);
+    else if (last > 0)
+        say(exam,
+            attn__add_fault(r, "online-max-stale",
+                            "The maximum of the first keys serves for all"),
+            "a last key that scores %g more than the others is lost", last);
 }
 
 /* exp overflows at 709 in f64, 88.7 in f32, 11.1 in f16: ordinary scores
@@ -156,10 +233,8 @@ void attn__stress_shift(attn__exam *exam, attn__attempt *a)
             "off all of them must not change anything, but does",
             down);
     } else if (up > 0 && up <= 1e5) {
-        /* 16 bits all through end where 16 bits end, at 65504; what is lost
-         * before is the product that is not scaled yet. */
         say(exam,
-            exam->options.dtype == ATTN_F16 && up > 65504
+            exam->options.dtype == ATTN_F16 && !narrows(exam, a, up)
                 ? attn__add_limit(r, "score-overflow-16bit", "")
                 : attn__add_fault(r, "score-overflow-16bit", ""),
             "scores of %g are lost", up);
@@ -171,6 +246,8 @@ void attn__stress_shift(attn__exam *exam, attn__attempt *a)
             "rows whose scores lie %g apart spoil each other, as with one "
             "maximum for all rows",
             2 * apart);
+    } else {
+        stress_one(exam, a);
     }
 }
 

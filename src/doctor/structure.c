@@ -129,7 +129,8 @@ static const char *name_of(const attn__attempt *a, const attn__reading *r,
         return strstr(evidence, "a score of") ? "mask-finite-sentinel"
                                               : "mask-01-added";
     case PATTERN_SCALE:
-        return "scale-d-model";
+        return strstr(evidence, "powers of 2") ? "softmax-missing"
+                                               : "scale-d-model";
     case PATTERN_DISTANCE:
         return r->question->asked & ASK_ALIBI || a->has_slopes
                    ? "alibi-slopes-or-sign"

@@ -139,6 +139,20 @@ void attn__softmax_other(attn__work *w, double param)
     }
 }
 
+/* The scale comes after the softmax instead of before it. */
+void attn__softmax_then_scale(attn__work *w, double param)
+{
+    const double scale = w->scale;
+
+    if (scale == 0)
+        return;
+    for (int64_t x = 0; x < attn__count_pairs(&w->n); x++)
+        w->s[x] /= scale;
+    attn__right_softmax(w, param);
+    for (int64_t x = 0; x < attn__count_pairs(&w->n); x++)
+        w->p[x] *= scale;
+}
+
 /* ------------------------------------------------------ keepdims forgotten */
 
 /* Where a (batch, heads, len_q) array lands that is broadcast from the right
@@ -278,6 +292,13 @@ void attn__mass_sink_negative(attn__work *w, double param)
         w->mass[row.index] = w->sinks ? -w->sinks[row.h] : -INFINITY;
 }
 
+/* A sink of param, whatever was given. */
+void attn__mass_sink_is(attn__work *w, double param)
+{
+    ATTN__FOR_ROWS(w, row)
+        w->mass[row.index] = w->sinks ? param : -INFINITY;
+}
+
 /* param 1: the sink of the next head, 0: of head 0. */
 void attn__mass_sink_next(attn__work *w, double param)
 {
@@ -358,6 +379,17 @@ void attn__mass_tail_capped(attn__work *w, double param)
         if (extra > 0 && w->softcap > 0)
             add_mass(w, &row, log((double)extra) - w->softcap);
     }
+}
+
+/* The last key stands there as often as it takes to fill a tile of param. */
+void attn__softmax_tail_copied(attn__work *w, double param)
+{
+    const int64_t tile = (int64_t)param;
+    const int64_t extra = (tile - w->n.len_k % tile) % tile;
+
+    ATTN__FOR_ROWS(w, row)
+        row.s[w->n.len_k - 1] += log((double)(1 + extra));
+    attn__right_softmax(w, 0);
 }
 
 /* ---------------------------------------------------------------- online */

@@ -4,6 +4,7 @@
 # that come over the socket at fd 0; or, imported, answers them in the process
 # of attn.doctor. protocol.h describes the messages. NumPy alone is needed;
 # arrays may go to, and results come from, PyTorch and JAX.
+import dataclasses
 import importlib.util
 import inspect
 import os
@@ -284,7 +285,11 @@ def results_of(returned):
     if isinstance(returned, dict):
         keys = list(returned)
         keys.sort(key=lambda k: ORDER.index(k) if k in ORDER else len(ORDER))
-        return [returned[k] for k in keys]
+        return [returned[k] for k in keys if returned[k] is not None]
+    if dataclasses.is_dataclass(returned):
+        returned = {f.name: getattr(returned, f.name)
+                    for f in dataclasses.fields(returned)}
+        return results_of(returned)
     if isinstance(returned, tuple):
         return [r for r in returned if r is not None]
     if isinstance(returned, list) and returned and all(
