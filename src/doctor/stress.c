@@ -186,7 +186,7 @@ static bool narrows(attn__exam *exam, attn__attempt *a, double by)
 }
 
 /* What is taken off the scores need not be their maximum to stand a constant:
- * it may be that of the first keys, or a mean. */
+ * it may be that of the first keys, or a mean. That is a limit. */
 static void stress_one(attn__exam *exam, attn__attempt *a)
 {
     attn_report *r = exam->report;
@@ -198,12 +198,12 @@ static void stress_one(attn__exam *exam, attn__attempt *a)
     last = first_fall_of_one(exam, a, false);
     if (first > 0)
         say(exam,
-            attn__add_fault(r, "softmax-no-max",
+            attn__add_limit(r, "softmax-no-max",
                             "Something else is subtracted"),
             "a key that scores %g more than the others is lost", first);
     else if (last > 0)
         say(exam,
-            attn__add_fault(r, "online-max-stale",
+            attn__add_limit(r, "online-max-stale",
                             "The maximum of the first keys serves for all"),
             "a last key that scores %g more than the others is lost", last);
 }

@@ -115,8 +115,8 @@ def tiles_backwards(q, k, v, rows=3, keys=7):
 ZOO = [
     ("weights_scaled", "scale-missing"),
     ("powers_of_two", "softmax-missing"),
-    ("mean_subtracted", "softmax-no-max"),
-    ("maximum_of_the_first_tile", "online-max-stale"),
+    ("mean_subtracted", "correct"),
+    ("maximum_of_the_first_tile", "correct"),
     ("last_key_repeated", "tail-tile-unmasked"),
     ("sink_without_its_logit", "softmax-extra-mass"),
     ("mask_of_its_shape", "state-kept"),
