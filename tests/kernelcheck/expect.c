@@ -42,7 +42,7 @@ typedef struct row_terms {
     double epsilon; /* relative error of a weight */
     double eta;     /* relative error of dp and delta */
     double mean_a;  /* sum_j p_ij A_ij, A_ij = sum_c |d_o||v| * factor */
-    double delta;   /* error of delta from o's denormal steps */
+    double delta;   /* error of delta from what underflow took of o */
 } row_terms;
 
 /* Bounds are wanted to a few digits: four sums side by side. */
@@ -120,8 +120,10 @@ static row_terms terms_of(const entry *e, const units *n, int64_t h,
             continue;
         s = score_terms(e, h, i, j);
         t.s = s > t.s ? s : t.s;
-        if (e->d_o)
-            t.mean_a += (double)e->weights[at] * dp_terms(e, h, i, j);
+        if (!e->d_o)
+            continue;
+        t.mean_a += (double)e->weights[at] * dp_terms(e, h, i, j);
+        t.delta += n->tiny * dp_terms(e, h, i, j);
     }
     if (e->sinks && isfinite((double)e->sinks[h]))
         t.s = fmax(t.s, fabs((double)e->sinks[h]));
