@@ -261,6 +261,23 @@ static uint32_t possible_sizes(const attn__attempt *a)
            (attn__has_role(b, ROLE_W_QKV) ? 0 : ASK_DIMS);
 }
 
+/* Does its documentation speak of a batch, or of heads, and not of one? */
+static attn__hint hint_of(const attn_subject *s)
+{
+    static const char *const one[] = {"one head", "single head", "single-head",
+                                      "(l, d)",   "(n, d)",      "(t, d)",
+                                      "(s, d)"};
+
+    for (size_t x = 0; x < sizeof one / sizeof one[0]; x++) {
+        if (attn__speaks_of(s, one[x]))
+            return HINT_NONE;
+    }
+    return attn__speaks_of(s, "batch") || attn__speaks_of(s, "(b,")
+               ? HINT_BATCH
+           : attn__speaks_of(s, "head") ? HINT_HEADS
+                                        : HINT_NONE;
+}
+
 static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
 {
     attn__interview *in = a->interview;
@@ -297,10 +314,8 @@ static void prepare(attn__exam *exam, attn__way way, attn__attempt *a)
     in->possible = possible_sizes(a);
     if (!attn__layout_facts_of(way.layout)->heads)
         in->possible &= ~(uint32_t)ASK_GROUPS; /* nothing to group */
-    a->hinted = attn__axes_before_length(a) == 2 &&
-                (attn__speaks_of(exam->subject, "batch") ||
-                 attn__speaks_of(exam->subject, "head") ||
-                 attn__speaks_of(exam->subject, "(b,"));
+    a->hint = attn__axes_before_length(a) == 2 ? hint_of(exam->subject)
+                                                : HINT_NONE;
 }
 
 /* With sizes that differ by `most_sizes` at the most. */

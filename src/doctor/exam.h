@@ -16,6 +16,9 @@ typedef enum attn__state {
     STATE_RIGHT
 } attn__state;
 
+/* Axes before the length that the subject's documentation speaks of. */
+typedef enum attn__hint { HINT_NONE, HINT_HEADS, HINT_BATCH } attn__hint;
+
 /* One way to call the subject, and what its answers say. */
 typedef struct attn__attempt {
     attn__binding binding;
@@ -24,7 +27,7 @@ typedef struct attn__attempt {
     attn__meaning meaning;
     attn__explanation explanation;
     attn__tier tier;
-    bool hinted;          /* its documentation speaks of such axes */
+    attn__hint hint;      /* where it is called with such axes */
     bool plain_right;     /* without options and groups it is right */
     bool by_memory;       /* named: it keeps state */
     bool on_squares;      /* named: where len_q = len_k */

@@ -255,6 +255,11 @@ static void report_silent(attn__exam *exam, const attn__attempt *a)
                                  a->refusal && *a->refusal
                                      ? a->refusal
                                      : "no call was answered");
+    if (a->interview->ends > 0 && !exam->options.layout)
+        r->reason = attn__arena_text(&r->arena,
+                                     "%s; if it was called in a wrong layout, "
+                                     "--layout= says the right one",
+                                     r->reason);
 }
 
 static attn__tier input_tier(const attn__exam *exam)

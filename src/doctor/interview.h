@@ -33,7 +33,7 @@ typedef struct attn__interview {
     double wasted;           /* those of earlier interviews that led nowhere */
     /* what some call refused, for the report: bits of `asked` and the reason */
     bool wrong_shape; /* some answer had other shapes */
-    bool ended; /* some call crashed or hung: the refusal is about that */
+    int ends; /* calls that crashed or hung: the refusal is about the first */
     bool lost; /* no further call can be answered */
     uint32_t refused;
     const char *refusal;

@@ -87,6 +87,21 @@ static bool is_doubtful(const attn__exam *exam, const attn__attempt *a)
            !speaks_of_length_last(exam->subject);
 }
 
+/* Do words keep `b`, where all sizes must be equal, before `a`, where they need
+ * not and which has fewer axes? They order the guesses: what nothing explains
+ * with the axes that they speak of goes behind a bug that is named without.
+ * Right without a batch is no proof of right with one; but "head" alone may be
+ * said of one, and then `b` must have one fault, or right plain calls. */
+static bool is_kept_by_words(const attn__attempt *a, const attn__attempt *b)
+{
+    if (b->hint == HINT_NONE || !has_fewer_axes(a, b))
+        return false;
+    if (b->hint == HINT_BATCH)
+        return level(a) != 4 || level(b) != 1;
+    return level(a) < 4 || level(b) == 3 ||
+           (level(b) == 4 && b->explanation.n == 1);
+}
+
 /* Does `a` do better than `b`? With as many faults, what came first stays.
  * More sizes that differ, or more axes, are a reason to believe that an answer
  * is what was meant: to beat it, `a` must have been asked as much. */
@@ -98,8 +113,7 @@ static bool beats(attn__exam *exam, const attn__attempt *a,
     if (is_doubtful(exam, a))
         return false;
     if (a->interview->equal != b->interview->equal)
-        return b->interview->equal &&
-               !(b->hinted && has_fewer_axes(a, b));
+        return b->interview->equal && !is_kept_by_words(a, b);
     if (level(a) == 4 && level(b) == 4)
         return a->explanation.n < b->explanation.n && is_as_rich(a, b);
     if (level(a) <= level(b))
@@ -164,7 +178,7 @@ static int most_steps(const attn__attempt *best)
  * wrong shapes, tells more. */
 static int gravity(const attn__attempt *a)
 {
-    return a->interview->ended ? 2 : a->interview->wrong_shape;
+    return a->interview->ends > 0 ? 2 : a->interview->wrong_shape;
 }
 
 static const attn__attempt *best_of(attn__exam *exam,

@@ -269,7 +269,7 @@ attn_outcome attn__converse(attn__child *child, const attn_value *values,
     if (outcome == ATTN_TIMED_OUT)
         snprintf(answer->message, size, "no answer within %g s", timeout);
     if (outcome == ATTN_CRASHED || outcome == ATTN_TIMED_OUT) {
-        ++*ends;
+        *ends += outcome == ATTN_TIMED_OUT ? ATTN__TIMEOUT_ENDS : 1;
         attn__child_end(child,
                         outcome == ATTN_CRASHED ? answer->message : NULL,
                         size);

@@ -32,6 +32,11 @@ attn_outcome attn__child_send(attn__child *child, const attn__message *message,
 attn_outcome attn__child_receive(attn__child *child, attn__message *message,
                                  double seconds);
 
+/* A subject that ended so often is lost. Calls in a layout that is only guessed
+ * may crash right code, so some crashes are put up with; a timeout costs more
+ * and counts as ATTN__TIMEOUT_ENDS of them. */
+enum { ATTN__MOST_ENDS = 8, ATTN__TIMEOUT_ENDS = ATTN__MOST_ENDS / 2 };
+
 /* Send a call and take its answer. A crash or a timeout ends the child, adds
  * to *ends and says so in the answer's message; so does want of memory, which
  * is LOST and nobody's fault. */

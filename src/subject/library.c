@@ -17,8 +17,6 @@
 static const char usual[] = "q f64[n,d], k f64[m,d], v f64[m,e], out f64[n,e],"
                             "n i64, m i64, d i64, e i64";
 
-enum { MOST_ENDS = 2 };
-
 typedef struct library {
     attn_subject subject;
     attn__symbol symbol;
@@ -65,9 +63,9 @@ static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
 {
     library *l = ctx;
 
-    if (l->ends >= MOST_ENDS) {
-        snprintf(a->message, sizeof a->message, "it crashed or hung %d times",
-                 l->ends);
+    if (l->ends >= ATTN__MOST_ENDS) {
+        snprintf(a->message, sizeof a->message,
+                 "it crashed or hung too often");
         return ATTN_LOST;
     }
     if (l->child.pid <= 0 &&

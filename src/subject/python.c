@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A Python function as a subject: `python3 -c child.py FILE FUNCTION`. After
- * a crash or a timeout the next call starts a new child; after two the
- * subject is lost. */
+ * a crash or a timeout the next call starts a new child, until there were too
+ * many. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,15 +14,13 @@
 
 #include "subject/child_py.h"
 
-enum { MOST_ENDS = 2 };
-
 typedef struct python {
     attn_subject subject;
     attn__hello hello;
     char *file, *function, *python, *name;
     double timeout;
     attn__child child;
-    int ends; /* how often it crashed or hung */
+    int ends; /* see ATTN__MOST_ENDS */
 } python;
 
 /* ----------------------------------------------------------------- start */
@@ -62,9 +60,9 @@ static attn_outcome call(void *ctx, const attn_value *values, int32_t n,
 {
     python *p = ctx;
 
-    if (p->ends >= MOST_ENDS) {
+    if (p->ends >= ATTN__MOST_ENDS) {
         snprintf(answer->message, sizeof answer->message,
-                 "it crashed or hung %d times", p->ends);
+                 "it crashed or hung too often");
         return ATTN_LOST;
     }
     if (p->child.pid <= 0 &&
