@@ -172,16 +172,13 @@ static void learn_band(attn__attempt *a)
 /* Does its documentation say that masks are True and False? */
 static bool wants_booleans(const attn_subject *s)
 {
-    static const char *const no[] = {"-inf", "additive", "float", "bias"};
-    static const char *const yes[] = {"bool", "true", "keep", "1 where",
-                                      "1 for", "0/1", "1 = ", "nonzero"};
-    bool wants = false;
+    static const char *const no[] = {"-inf", "additive", "float", "bias",
+                                     NULL};
+    static const char *const yes[] = {"bool",    "true", "keep",
+                                      "1 where", "1 for", "0/1",
+                                      "1 = ",    "nonzero", NULL};
 
-    for (size_t x = 0; x < sizeof yes / sizeof yes[0]; x++)
-        wants |= attn__speaks_of(s, yes[x]);
-    for (size_t x = 0; x < sizeof no / sizeof no[0]; x++)
-        wants &= !attn__speaks_of(s, no[x]);
-    return wants;
+    return attn__speaks_of_any(s, yes) && !attn__speaks_of_any(s, no);
 }
 
 /* Where masks as True and False make no sense, perhaps they are meant as 0
@@ -266,12 +263,10 @@ static attn__hint hint_of(const attn_subject *s)
 {
     static const char *const one[] = {"one head", "single head", "single-head",
                                       "(l, d)",   "(n, d)",      "(t, d)",
-                                      "(s, d)"};
+                                      "(s, d)",   NULL};
 
-    for (size_t x = 0; x < sizeof one / sizeof one[0]; x++) {
-        if (attn__speaks_of(s, one[x]))
-            return HINT_NONE;
-    }
+    if (attn__speaks_of_any(s, one))
+        return HINT_NONE;
     return attn__speaks_of(s, "batch") || attn__speaks_of(s, "(b,")
                ? HINT_BATCH
            : attn__speaks_of(s, "head") ? HINT_HEADS

@@ -266,6 +266,15 @@ bool attn__speaks_of(const attn_subject *subject, const char *what)
     return false;
 }
 
+bool attn__speaks_of_any(const attn_subject *subject,
+                         const char *const *words)
+{
+    for (; *words; words++)
+        if (attn__speaks_of(subject, *words))
+            return true;
+    return false;
+}
+
 /* Does its first parameter say that it is a row of scores? */
 static bool holds_scores(const attn_subject *subject)
 {

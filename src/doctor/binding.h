@@ -116,6 +116,9 @@ int attn__parameter_of(const attn__binding *binding, attn__role role);
 bool attn__has_role(const attn__binding *binding, attn__role role);
 /* Does the subject's documentation speak of a batch, or of heads? */
 bool attn__speaks_of(const attn_subject *subject, const char *what);
+/* Of any of these words, the last of which is NULL? */
+bool attn__speaks_of_any(const attn_subject *subject,
+                         const char *const *words);
 /* Where arrays serve twice: q and v become k, which is what was changed. */
 void attn__share(const attn__binding *binding, attn__question *question);
 /* The kind that the parameters and the name suggest; AUTO where one array may

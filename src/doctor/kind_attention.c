@@ -70,12 +70,10 @@ static bool speaks_of_length_last(const attn_subject *s)
 {
     static const char *const said[] = {"d, l)", "d, n)",   "d, s)", "d, t)",
                                        "c, l)", "c, t)",   "c, n)", "d, m)",
-                                       "dim, l", "dim, s", "channels first"};
-    bool says = false;
+                                       "dim, l", "dim, s", "channels first",
+                                       NULL};
 
-    for (size_t x = 0; x < sizeof said / sizeof said[0]; x++)
-        says |= attn__speaks_of(s, said[x]);
-    return says;
+    return attn__speaks_of_any(s, said);
 }
 
 /* The length last is unusual: to believe it takes lengths that differ, or the
@@ -359,15 +357,12 @@ static bool speaks_of_one_query(const attn_subject *s)
 {
     static const char *const said[] = {"(d,)",        "(dk,)",
                                        "(d_k,)",      "query vector",
-                                       "one query v", "single query"};
-    bool says = s->n_parameters >= 3 &&
-                strcmp(s->parameters[0].name, "q") == 0 &&
-                strcmp(s->parameters[1].name, "K") == 0 &&
-                strcmp(s->parameters[2].name, "V") == 0;
+                                       "one query v", "single query", NULL};
 
-    for (size_t x = 0; x < sizeof said / sizeof said[0]; x++)
-        says |= attn__speaks_of(s, said[x]);
-    return says;
+    return attn__speaks_of_any(s, said) ||
+           (s->n_parameters >= 3 && strcmp(s->parameters[0].name, "q") == 0 &&
+            strcmp(s->parameters[1].name, "K") == 0 &&
+            strcmp(s->parameters[2].name, "V") == 0);
 }
 
 /* Further ways, where nothing is answered yet, or equal sizes alone; and these
@@ -419,15 +414,12 @@ static bool speaks_of_length_first(const attn_subject *s)
         "(len, b", "(seq, b", "(seq_len, b", "(time, b", "(length, b",
         "[seq, b", "[seq_len, b", "length, batch", "length first", "seq first",
         "sequence first", "sequence-first", "length-first", "time first",
-        "time-first", "time major", "time-major", "batch_first=false", "sbhd"};
-    static const char *const or_not[] = {"(b,", "[b,", "(batch", "[batch"};
-    bool says = false;
+        "time-first", "time major", "time-major", "batch_first=false", "sbhd",
+        NULL};
+    static const char *const or_not[] = {"(b,", "[b,", "(batch", "[batch",
+                                         NULL};
 
-    for (size_t x = 0; x < sizeof said / sizeof said[0]; x++)
-        says |= attn__speaks_of(s, said[x]);
-    for (size_t x = 0; x < sizeof or_not / sizeof or_not[0]; x++)
-        says &= !attn__speaks_of(s, or_not[x]);
-    return says;
+    return attn__speaks_of_any(s, said) && !attn__speaks_of_any(s, or_not);
 }
 
 /* Where it says that the length comes first, or is told so, that is believed,

@@ -34,38 +34,10 @@ static const char *const kind_names[] = {"allocation", "other's allocation",
                                          "fsync",      "close",
                                          "rename"};
 
-typedef enum manner {
-    FAILS,     /* once */
-    ALL_FAIL,  /* and all after it */
-    INTERRUPT, /* EINTR, once */
-    SHORT      /* half of what was asked for, once */
-} manner;
+#include "strike.h"
 
-static int counts[N_KINDS];
-static int fail_at = -1;
-static kind fail_kind;
-static manner fail_manner;
-/* Compilers know that malloc does not read it; ours does. */
-static volatile bool playing;
 static int live; /* blocks of the hook not freed */
 static int live_descriptors;
-
-/* Whether this operation is the one that misbehaves. */
-static bool strikes(kind k)
-{
-    const int n = counts[k];
-
-    counts[k] += playing;
-    return playing && k == fail_kind && fail_at >= 0 &&
-           (n == fail_at || (fail_manner == ALL_FAIL && n > fail_at));
-}
-
-/* -1 with errno set, for an operation that fails or is interrupted. */
-static int failure(void)
-{
-    errno = fail_manner == INTERRUPT ? EINTR : EIO;
-    return -1;
-}
 
 /* --------------------------------------------------------------- memory */
 
@@ -149,7 +121,7 @@ int __wrap_open64(const char *path, int flags, ...)
     mode = flags & O_CREAT ? va_arg(args, int) : 0;
     va_end(args);
     if (strikes(OPEN))
-        return failure();
+        return failure(EIO);
     fd = __real_open64(path, flags, mode);
     live_descriptors += fd >= 0;
     return fd;
@@ -157,14 +129,14 @@ int __wrap_open64(const char *path, int flags, ...)
 
 int __wrap_fstat64(int fd, struct stat *info)
 {
-    return strikes(FSTAT) ? failure() : __real_fstat64(fd, info);
+    return strikes(FSTAT) ? failure(EIO) : __real_fstat64(fd, info);
 }
 
 ssize_t __wrap_pread64(int fd, void *data, size_t n, off_t offset)
 {
     if (strikes(PREAD)) {
         if (fail_manner != SHORT)
-            return failure();
+            return failure(EIO);
         n = n / 2 + (n == 1);
     }
     return __real_pread64(fd, data, n, offset);
@@ -174,7 +146,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t n)
 {
     if (strikes(WRITE)) {
         if (fail_manner != SHORT)
-            return failure();
+            return failure(EIO);
         n = n / 2 + (n == 1);
     }
     return __real_write(fd, data, n);
@@ -182,7 +154,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t n)
 
 int __wrap_fsync(int fd)
 {
-    return strikes(FSYNC) ? failure() : __real_fsync(fd);
+    return strikes(FSYNC) ? failure(EIO) : __real_fsync(fd);
 }
 
 /* Linux closes the descriptor whatever close returns. */
@@ -191,12 +163,12 @@ int __wrap_close(int fd)
     const bool struck = strikes(CLOSE);
 
     live_descriptors -= __real_close(fd) == 0;
-    return struck ? failure() : 0;
+    return struck ? failure(EIO) : 0;
 }
 
 int __wrap_rename(const char *from, const char *to)
 {
-    return strikes(RENAME) ? failure() : __real_rename(from, to);
+    return strikes(RENAME) ? failure(EIO) : __real_rename(from, to);
 }
 
 /* --------------------------------------------------------------- judging */

@@ -45,30 +45,12 @@ static const char *const kind_names[] = {
     "allocation", "socketpair", "spawn", "fork",  "waitpid",
     "poll",       "send",       "recv",  "mkdtemp"};
 
-typedef enum manner { FAILS, ALL_FAIL, INTERRUPT, SHORT } manner;
+#include "strike.h"
 
 static const char *const manner_names[] = {
     "fails", "and all after it fail", "is interrupted", "is short"};
 
-static int counts[N_KINDS], fail_at = -1, live;
-static kind fail_kind;
-static manner fail_manner;
-static bool playing;
-
-static bool strikes(kind k)
-{
-    const int n = counts[k];
-
-    counts[k] += playing;
-    return playing && k == fail_kind && fail_at >= 0 &&
-           (n == fail_at || (fail_manner == ALL_FAIL && n > fail_at));
-}
-
-static int failure(int error)
-{
-    errno = fail_manner == INTERRUPT ? EINTR : error;
-    return -1;
-}
+static int live; /* blocks of the hook not freed */
 
 static void *hooked_realloc(void *ptr, size_t size)
 {
