@@ -208,17 +208,18 @@ static APART void scores_of_few_keys(const attn__tile *tile,
     scores_of_vectors(1, tile, keys, dim, sum, meanwhile);
 }
 
-/* slot->s = scale q k of a block, meanwhile fetching its values. */
+/* slot->s = scale q k of a block, meanwhile fetching its values or, where lse
+ * alone is wanted, the next block's keys. */
 static void decode_scores(const attn__problem *p, const attn__slot *slot,
-                          const attn__tile *tile, const key_rows *rows)
+                          const attn__tile *tile, const key_rows *rows,
+                          const key_rows *next)
 {
-    fetch values = {0};
+    const int64_t steps = attn__ceil_div(rows->n, SCORE_KEYS) * KEY_VECTORS *
+                          attn__ceil_div(p->dim_qk, LANES);
+    fetch meanwhile =
+        p->v.data ? fetch_rows(rows->v, rows->n, p->dim_v, steps)
+                  : fetch_rows(next->k, next->n, p->dim_qk, steps);
 
-    if (p->v.data)
-        values = fetch_rows(rows->v, rows->n, p->dim_v,
-                            attn__ceil_div(rows->n, SCORE_KEYS) *
-                                KEY_VECTORS *
-                                attn__ceil_div(p->dim_qk, LANES));
     for (int64_t j = 0; j < rows->n; j += SCORE_KEYS) {
         const ptrdiff_t vectors =
             rows->n - j <= LANES ? 1 : KEY_VECTORS; /* that hold keys */
@@ -228,7 +229,7 @@ static void decode_scores(const attn__problem *p, const attn__slot *slot,
         for (ptrdiff_t i = 0; i < vectors * LANES; i++)
             k[i] = rows->k[attn__min_i64(j + i, rows->n - 1)];
         (vectors == 1 ? scores_of_few_keys : scores_of_keys)(
-            tile, k, p->dim_qk, sum, &values);
+            tile, k, p->dim_qk, sum, &meanwhile);
         for (ptrdiff_t i = 0; i < vectors; i++) {
             REAL *s = (REAL *)slot->s + (j + i * LANES) * TILE_ROWS;
             V square[VECTOR_BYTES / sizeof(REAL)];
@@ -346,7 +347,7 @@ static void decode_block(const attn__problem *p, const attn__unit *u,
 
     if (mask_hides(p, tile, &block))
         return;
-    decode_scores(p, slot, tile, rows);
+    decode_scores(p, slot, tile, rows, next);
     scores_from_products(
         p, slot, tile, &block,
         (score_request){ATTN_STAGE_BIASED, false, careful, careful});
