@@ -43,8 +43,10 @@ typedef struct attn__tile {
     const char *mask[ATTN__MAX_TILE_ROWS], *bias[ATTN__MAX_TILE_ROWS];
     /* Panels [dim][tile_rows]; [tile_rows]. */
     void *q, *d_o, *acc, *dq;
-    uint16_t *q_parts; /* by tiles: parts_tmpl.h */
-    unsigned odd[2];   /* lanes whose q has no parts, a bit each */
+    /* By tiles: parts_tmpl.h; and lanes that have none as operands of scores,
+     * of dk, of dp and dv, a bit each. */
+    uint16_t *q_parts, *do_parts;
+    unsigned odd[2], odd_q[2], odd_do[2];
     void *m, *l, *factor, *slope, *delta, *lse_high, *lse_low, *dslope,
         *dslope_total;
 } attn__tile;
@@ -57,8 +59,10 @@ typedef struct attn__slot {
     void *q_rows, *do_rows;    /* [rows summed together][padded dim] */
     /* By tiles: parts_tmpl.h. */
     uint16_t *k_parts, *v_parts, *p_parts, *next_parts;
+    uint16_t *k_columns, *o_parts, *q_row_parts, *do_row_parts;
     void *next_s;  /* as s, of the block after */
-    void *product; /* [padded dim][tile_rows] */
+    void *product; /* [padded dim or ATTN__BLOCK_KEYS][tile_rows] */
+    void *kept;    /* dq: [dim_qk][tile_rows], while a tile is redone */
     void *dk, *dv;             /* [ATTN__KEYS_PER_UNIT][padded dim] */
     double *sums;              /* dbias: [ATTN__BLOCK_KEYS][tile_rows] */
     attn__tile *tiles;
@@ -108,6 +112,8 @@ static inline void attn__take_blocks(attn__arena *a, attn__slot *slot,
                                      size_t dim_v)
 {
     const size_t keys = t.parts > 0 ? ATTN__GROUP_KEYS : ATTN__BLOCK_KEYS;
+    const size_t dim = dim_qk > dim_v ? dim_qk : dim_v;
+    const size_t most = dim > ATTN__BLOCK_KEYS ? dim : ATTN__BLOCK_KEYS;
 
     slot->k = attn__take(a, keys, dim_qk, t.real_size);
     slot->v = attn__take(a, keys, dim_v, t.real_size);
@@ -123,7 +129,7 @@ static inline void attn__take_blocks(attn__arena *a, attn__slot *slot,
                                      ATTN__BLOCK_KEYS);
     slot->next_parts = attn__take_parts(a, ATTN__MOST_PARTS, t.tile_rows,
                                         ATTN__BLOCK_KEYS);
-    slot->product = attn__take(a, attn__padded(dim_v, ATTN__PART_STEP),
+    slot->product = attn__take(a, attn__padded(most, ATTN__PART_STEP),
                                t.tile_rows, t.real_size);
 }
 
@@ -228,6 +234,12 @@ static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
     slot->p = attn__take(a, ATTN__BLOCK_KEYS, together, t.real_size);
     slot->ds = attn__take(a, ATTN__BLOCK_KEYS, together, t.real_size);
     slot->visible = attn__take(a, ATTN__BLOCK_KEYS, together, t.real_size);
+    slot->kept = attn__take(a, dim_qk, t.tile_rows, t.real_size);
+    if (t.parts > 0) {
+        slot->k_columns =
+            attn__take_parts(a, t.parts, ATTN__GROUP_KEYS, dim_qk);
+        slot->o_parts = attn__take_parts(a, t.parts, t.tile_rows, dim_v);
+    }
     attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
     before = a->used;
     for (size_t i = 0; attn__tile_is_next(a, slot, i, before); i++) {
@@ -237,6 +249,8 @@ static inline void attn__dq_slot(attn__arena *a, attn__slot *slot,
         tile->d_o = attn__take(a, dim_v, t.tile_rows, t.real_size);
         tile->acc = attn__take(a, dim_qk, t.tile_rows, t.real_size);
         tile->dq = attn__take(a, dim_qk, t.tile_rows, t.real_size);
+        if (t.parts > 0)
+            tile->do_parts = attn__take_parts(a, t.parts, t.tile_rows, dim_v);
         attn__take_lanes(a, tile, t, dim_qk);
     }
 }
@@ -259,6 +273,10 @@ static inline void attn__dkv_slot(attn__arena *a, attn__slot *slot,
     slot->dv = attn__take(a, ATTN__KEYS_PER_UNIT, pad_v, t.real_size);
     slot->q_rows = attn__take(a, together, pad_qk, t.real_size);
     slot->do_rows = attn__take(a, together, pad_v, t.real_size);
+    if (t.parts == 0)
+        return;
+    slot->q_row_parts = attn__take_parts(a, t.parts, together, pad_qk);
+    slot->do_row_parts = attn__take_parts(a, t.parts, together, pad_v);
 }
 
 /* Keys of one group: a function of the sequence's length alone, whole blocks.

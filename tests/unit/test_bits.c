@@ -172,6 +172,7 @@ static int64_t backward_within(scene *s, size_t share_bytes)
     attn_plan plan;
 
     assert_int_equal(attn_plan_init(&plan, &s->desc, NULL), ATTN_OK);
+    assert_int_equal(attn__plan_use_every_kernel(&plan, NULL), ATTN_OK);
     assert_int_equal(attn__plan_open(&plan, &body, NULL), ATTN_OK);
     body.share_bytes = share_bytes;
     memcpy(&plan, &body, sizeof body);

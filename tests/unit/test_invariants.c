@@ -285,6 +285,48 @@ UNIT(the_future_does_not_leak)
         }
 }
 
+/* What of rows [from, from + n) is the same in both. */
+static void assert_part_same(const attn_tensor *a, const attn_tensor *b,
+                             int64_t from, int64_t n)
+{
+    const attn_input one = scene_slice(attn_in(*a), 2, from, n);
+    const attn_input two = scene_slice(attn_in(*b), 2, from, n);
+
+    assert_true(scene_same("part", &one, &two));
+}
+
+/* d_o of one row is so large that ds by k or q leaves what products may hold in
+ * between: what other rows give and get keeps its bits, and no sum is lost. */
+UNIT(a_row_of_large_gradients_is_alone)
+{
+    static const attn_dtype dtypes[] = {ATTN_F32, ATTN_BF16};
+    const int64_t row = 70, after = square.len_q - row - 1;
+
+    for (size_t n = 0; n < COUNT(dtypes); n++) {
+        scene s, large;
+        attn_input part;
+        attn_tensor t;
+
+        scene_open(&s, &square, dtypes[n], SEED);
+        scene_run(&s, 1);
+        scene_relaid(&large, &s, SCENE_DENSE);
+        part = scene_slice(large.args.d_o, 2, row, 1);
+        t = scene_writable(&part);
+        for (int64_t i = 0; i < scene_count(&part); i++)
+            scene_write(&t, i, scene_read(&part, i) * 0x1p105);
+        scene_run(&large, 1);
+        assert_part_same(&large.args.dq, &s.args.dq, 0, row);
+        assert_part_same(&large.args.dq, &s.args.dq, row + 1, after);
+        assert_part_same(&large.args.dk, &s.args.dk, row + 1, after);
+        assert_part_same(&large.args.dv, &s.args.dv, row + 1, after);
+        assert_true(isfinite(at(&large.args.dq, 0, 0, row, 0)));
+        assert_true(isfinite(at(&large.args.dk, 0, 0, 0, 0)));
+        assert_true(fabs(at(&large.args.dq, 0, 0, row, 0)) > 0x1p80);
+        scene_close(&large);
+        scene_close(&s);
+    }
+}
+
 /* The first n keys alone: a prefix. */
 UNIT(keys_that_come_later_do_not_change_a_prefix)
 {
@@ -584,6 +626,7 @@ int main(void)
         cmocka_unit_test(outputs_lie_between_the_values_that_their_row_sees),
         cmocka_unit_test(a_row_that_sees_one_key_is_its_value),
         cmocka_unit_test(the_future_does_not_leak),
+        cmocka_unit_test(a_row_of_large_gradients_is_alone),
         cmocka_unit_test(keys_that_come_later_do_not_change_a_prefix),
         cmocka_unit_test(the_order_of_keys_is_no_matter),
         cmocka_unit_test(decoding_step_by_step_is_close_to_prefill),

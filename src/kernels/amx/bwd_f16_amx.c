@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Backward of f16, scores by AMX tiles (the forward's bits), the rest by
- * AVX-512. */
+ * Backward of f16, products by AMX tiles, the rest by AVX-512. */
 #define REAL_BITS 32
 #define STORAGE STORAGE_F16
 #define NAME f16_amx

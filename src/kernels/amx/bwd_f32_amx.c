@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Backward of f32, scores by AMX tiles (the forward's bits), the rest by
- * AVX-512. */
+ * Backward of f32, products by AMX tiles, the rest by AVX-512. */
 #define REAL_BITS 32
 #define STORAGE STORAGE_F32
 #define NAME f32_amx

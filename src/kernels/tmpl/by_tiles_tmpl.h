@@ -43,6 +43,11 @@ static const part_pair pairs[] = {
 };
 #define ALL_PAIRS ((int)(sizeof pairs / sizeof pairs[0]))
 
+/* Weights (and ds) have parts of their own number; they are b, or a where a
+ * product is `turned`. */
+#define PAIR_A(i) (turned ? pairs[i].b : pairs[i].a)
+#define PAIR_B(i) (turned ? pairs[i].a : pairs[i].b)
+
 /* An operand: tiles `step` apart, of each part. */
 typedef struct tile_operand {
     const uint16_t *at;
@@ -58,11 +63,11 @@ typedef struct tile_operand {
                                                                               \
         UNROLL(6)                                                             \
         for (int i = from; i < to; i++) {                                     \
-            if (i == from || pairs[i].a != pairs[i - 1].a)                    \
-                AMX_LOAD(4, x + pairs[i].a * a->part, AMX_STEP * 2);          \
-            if (i == from || pairs[i].b != pairs[i - 1].b) {                  \
-                AMX_LOAD(6, y + pairs[i].b * b->part, AMX_STEP * 2);          \
-                AMX_LOAD(7, y + pairs[i].b * b->part + AMX_TILE,              \
+            if (i == from || PAIR_A(i) != PAIR_A(i - 1))                      \
+                AMX_LOAD(4, x + PAIR_A(i) * a->part, AMX_STEP * 2);           \
+            if (i == from || PAIR_B(i) != PAIR_B(i - 1)) {                    \
+                AMX_LOAD(6, y + PAIR_B(i) * b->part, AMX_STEP * 2);           \
+                AMX_LOAD(7, y + PAIR_B(i) * b->part + AMX_TILE,               \
                          AMX_STEP * 2);                                       \
             }                                                                 \
             AMX_PRODUCT(c0, 4, 6);                                            \
@@ -85,8 +90,8 @@ typedef struct tile_operand {
  * formed. A store is best given late, since later loads wait for it. */
 static inline __attribute__((always_inline)) void
 tiles_multiply(const int place, const tile_operand *a, const tile_operand *b,
-               ptrdiff_t steps, const int n, key_sweep *beside,
-               const int parts, const bool keep)
+               ptrdiff_t steps, const int n, const bool turned,
+               key_sweep *beside, const int parts, const bool keep)
 {
     if (place == 0) {
         TILES_MULTIPLY(0, 1);
@@ -142,7 +147,8 @@ static void keys_prepare(const attn__problem *p, const attn__slot *slot,
     block->odd_k = rows_odd(block->k, block->k_row, block->n, p->dim_qk,
                             EVEN_ANY);
     parts_of_rows(block->k_parts, keys_part(p->dim_qk), block->k, block->k_row,
-                  block->n, p->dim_qk);
+                  block->n, p->dim_qk, 1, PARTS, true);
+    block->steps = steps_of(block->n);
 }
 
 static inline void values_prepare(const attn__problem *p,
@@ -153,8 +159,8 @@ static inline void values_prepare(const attn__problem *p,
     block->odd_v =
         rows_odd(block->v, block->v_row, block->n, p->dim_v, EVEN_LEAST);
     parts_of_columns(block->v_parts, keys_part(p->dim_v), block->v,
-                     block->v_row, block->n, p->dim_v, block->odd_v);
-    block->steps = steps_of(block->n);
+                     block->v_row, block->n, p->dim_v, block->odd_v,
+                     VALUE_SCALE);
 }
 
 /* What q is multiplied by as it is split: the scale, where that is exact. */
@@ -184,33 +190,83 @@ static void tile_prepare(const attn__problem *p, attn__tile *tile)
 
 /* ------------------------------------------------------------------- scores */
 
-/* Scores by vectors of all keys of a block into to[key][lane]. */
-static void scores_by_vectors(const attn__problem *p, const attn__tile *tile,
-                              const key_block *block, int64_t j, int64_t n,
-                              REAL *to)
+/* A block's rows (k or v) by the panel of a tile (q or d_o): sums over dim. */
+typedef struct panel_product {
+    const REAL *rows;
+    ptrdiff_t row;
+    const uint16_t *row_parts;
+    uint64_t odd_rows; /* a bit each, as in key_block */
+    const REAL *panel;
+    const uint16_t *panel_parts;
+    const unsigned *odd_lanes;
+    int64_t dim;
+    REAL scale; /* of what goes by vectors */
+} panel_product;
+
+static inline panel_product score_operands(const attn__problem *p,
+                                           const attn__tile *tile,
+                                           const key_block *block)
 {
-    const product raw = {block->k + j * block->k_row, block->k_row, 1,
-                         tile->q, TILE_ROWS, p->dim_qk};
-    const product_out out = {to, TILE_ROWS, NULL, (REAL)p->scale,
-                             false};
+    return (panel_product){block->k,  block->k_row,  block->k_parts,
+                           block->odd_k, tile->q,    tile->q_parts,
+                           tile->odd, p->dim_qk,     (REAL)p->scale};
+}
+
+/* Rows [j, j + n) of a block by vectors, into to[row][lane]. */
+static void panel_by_vectors(const panel_product *x, int64_t j, int64_t n,
+                             REAL *to)
+{
+    const product raw = {x->rows + j * x->row, x->row, 1,
+                         x->panel, TILE_ROWS, x->dim};
+    const product_out out = {to, TILE_ROWS, NULL, x->scale, false};
 
     product_run(PRODUCT_SCALE, &raw, n, &out);
 }
 
-/* Rows of q that are odd take all their scores by vectors. */
-static void scores_of_odd_rows(const attn__problem *p, const attn__slot *slot,
-                               const attn__tile *tile, const key_block *block)
+/* Form the products of 16 rows, from row `j` of the block on. */
+static inline __attribute__((always_inline)) void
+panel_of_rows(const int place, const panel_product *x, const key_block *block,
+              int64_t j, key_sweep *beside, const int parts, const bool keep)
 {
-    const REAL *apart = slot->bias; /* not yet in use */
+    const ptrdiff_t steps = steps_of(x->dim);
+    const tile_operand panel = {x->panel_parts, panel_part(x->dim),
+                                TILE_VECTORS * AMX_TILE};
+    const tile_operand rows = {x->row_parts + (block->skip + j) / AMX_ROWS *
+                                                  steps * AMX_TILE,
+                               keys_part(x->dim), AMX_TILE};
 
-    scores_by_vectors(p, tile, block, 0, block->n, slot->bias);
+    tiles_multiply(place, &rows, &panel, steps, SCORE_PAIRS, false, beside,
+                   parts, keep);
+}
+
+/* All of a block's rows into out[row][lane]. */
+static void panel_of_block(const panel_product *x, const key_block *block,
+                           REAL *out)
+{
+    for (int64_t j = 0; j < block->n; j += 2 * AMX_ROWS) {
+        panel_of_rows(0, x, block, j, NULL, 0, false);
+        panel_of_rows(1, x, block, j + AMX_ROWS, NULL, 0, false);
+        tiles_store(0, out + j * TILE_ROWS);
+        tiles_store(1, out + (j + AMX_ROWS) * TILE_ROWS);
+    }
+}
+
+/* What is odd of them by vectors: rows, and lanes by way of `apart`. */
+static void panel_mend(const panel_product *x, const key_block *block,
+                       REAL *out, REAL *apart)
+{
+    for (int64_t j = 0; x->odd_rows && j < block->n; j++)
+        if (x->odd_rows >> (block->skip + j) & 1)
+            panel_by_vectors(x, j, 1, out + j * TILE_ROWS);
+    if (!(x->odd_lanes[0] | x->odd_lanes[1]))
+        return;
+    panel_by_vectors(x, 0, block->n, apart);
     for (int64_t j = 0; j < block->n; j++)
         for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
             const ptrdiff_t at = j * TILE_ROWS + v * LANES;
-            REAL *s = (REAL *)slot->s + at;
 
-            v_store(s, v_select((VM)tile->odd[v], v_load(apart + at),
-                                v_load(s)));
+            v_store(out + at, v_select((VM)x->odd_lanes[v], v_load(apart + at),
+                                       v_load(out + at)));
         }
 }
 
@@ -221,42 +277,31 @@ scores_of_keys(const int place, const attn__problem *p, const attn__tile *tile,
                const key_block *block, int64_t j, key_sweep *beside,
                const int parts, const bool keep)
 {
-    const ptrdiff_t steps = steps_of(p->dim_qk);
-    const tile_operand q = {tile->q_parts, panel_part(p->dim_qk),
-                            TILE_VECTORS * AMX_TILE};
-    const tile_operand k = {block->k_parts + (block->skip + j) / AMX_ROWS *
-                                                 steps * AMX_TILE,
-                            keys_part(p->dim_qk), AMX_TILE};
+    const panel_product x = score_operands(p, tile, block);
 
-    tiles_multiply(place, &k, &q, steps, SCORE_PAIRS, beside, parts, keep);
+    panel_of_rows(place, &x, block, j, beside, parts, keep);
 }
 
 /* All of a block's products into s[key][lane]. */
 static void scores_of_block(const attn__problem *p, const attn__tile *tile,
                             const key_block *block, REAL *s)
 {
-    for (int64_t j = 0; j < block->n; j += 2 * AMX_ROWS) {
-        scores_of_keys(0, p, tile, block, j, NULL, 0, false);
-        scores_of_keys(1, p, tile, block, j + AMX_ROWS, NULL, 0, false);
-        tiles_store(0, s + j * TILE_ROWS);
-        tiles_store(1, s + (j + AMX_ROWS) * TILE_ROWS);
-    }
+    const panel_product x = score_operands(p, tile, block);
+
+    panel_of_block(&x, block, s);
 }
 
 /* What is not yet right in slot->s after that. */
 static void scores_mend(const attn__problem *p, const attn__slot *slot,
                         const attn__tile *tile, const key_block *block)
 {
+    const panel_product x = score_operands(p, tile, block);
     REAL *s = slot->s;
 
     if (panel_scale_of(p) == 1)
         for (ptrdiff_t at = 0; at < block->n * TILE_ROWS; at += LANES)
             v_store(s + at, v_load(s + at) * v_set1((REAL)p->scale));
-    for (int64_t j = 0; block->odd_k && j < block->n; j++)
-        if (block->odd_k >> (block->skip + j) & 1)
-            scores_by_vectors(p, tile, block, j, 1, s + j * TILE_ROWS);
-    if (tile->odd[0] | tile->odd[1])
-        scores_of_odd_rows(p, slot, tile, block);
+    panel_mend(&x, block, s, slot->bias /* not yet in use */);
 }
 
 static void score_product(const attn__problem *p, const attn__slot *slot,
@@ -268,30 +313,37 @@ static void score_product(const attn__problem *p, const attn__slot *slot,
 
 /* ------------------------------------------------------------------- values */
 
+/* panel[c][lane] += weight of key j by rows[j][c], of visible pairs whose row
+ * is odd. Weights and `seen` are [key][lane]. */
+static inline void panel_add_odd(REAL *panel, const REAL *weights,
+                                 const REAL_INT *seen, const REAL *rows,
+                                 ptrdiff_t row, int64_t dim,
+                                 const key_block *block, uint64_t odd)
+{
+    for (int64_t j = 0; odd && j < block->n; j++) {
+        if (!(odd >> (block->skip + j) & 1))
+            continue;
+        for (int64_t c = 0; c < dim; c++)
+            for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+                const ptrdiff_t at = j * TILE_ROWS + v * LANES;
+                REAL *to = panel + c * TILE_ROWS + v * LANES;
+                const V sum = v_fma(v_load(weights + at),
+                                    v_set1(rows[j * row + c]), v_load(to));
+
+                v_store(to,
+                        v_select(v_mask_load(seen + at), sum, v_load(to)));
+            }
+    }
+}
+
 /* acc += p v of visible pairs whose value is odd. */
 static inline void values_of_odd_keys(const attn__problem *p,
                                       const attn__slot *slot,
-                                      attn__tile *tile,
+                                      const attn__tile *tile,
                                       const key_block *block)
 {
-    const REAL *weights = slot->s;
-
-    for (int64_t j = 0; j < block->n; j++) {
-        if (!(block->odd_v >> (block->skip + j) & 1))
-            continue;
-        for (int64_t c = 0; c < p->dim_v; c++)
-            for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
-                const ptrdiff_t at = j * TILE_ROWS + v * LANES;
-                REAL *acc = (REAL *)tile->acc + c * TILE_ROWS + v * LANES;
-                const VM seen =
-                    v_mask_load((const REAL_INT *)slot->seen + at);
-                const V sum = v_fma(v_load(weights + at),
-                                    v_set1(block->v[j * block->v_row + c]),
-                                    v_load(acc));
-
-                v_store(acc, v_select(seen, sum, v_load(acc)));
-            }
-    }
+    panel_add_odd(tile->acc, slot->s, slot->seen, block->v, block->v_row,
+                  p->dim_v, block, block->odd_v);
 }
 
 /* acc = acc factor + sums, for 16 columns. */
@@ -325,28 +377,51 @@ static inline int weight_parts(const attn__problem *p)
                                     : 1 + (p->precision == ATTN_PRECISION_HIGH);
 }
 
+/* Form the products of a with weights in parts, which are b, or `turned` a. */
+static inline __attribute__((always_inline)) void
+weights_multiply(const int place, const attn__problem *p,
+                 const tile_operand *a, const tile_operand *b, ptrdiff_t steps,
+                 const bool turned, key_sweep *beside, const int parts,
+                 const bool keep)
+{
+    if (STORAGE == STORAGE_F32)
+        tiles_multiply(place, a, b, steps, 6, turned, beside, parts, keep);
+    else if (STORAGE == STORAGE_F16)
+        tiles_multiply(place, a, b, steps, 3, turned, beside, parts, keep);
+    else if (weight_parts(p) == 2)
+        tiles_multiply(place, a, b, steps, 2, turned, beside, parts, keep);
+    else
+        tiles_multiply(place, a, b, steps, 1, turned, beside, parts, keep);
+}
+
+/* Column c and 15 more of a block's rows, whose parts lie by columns. */
+static inline tile_operand columns_of(const key_block *block,
+                                      const uint16_t *parts, int64_t dim,
+                                      int64_t c)
+{
+    return (tile_operand){parts + (c / AMX_ROWS * block->steps +
+                                   block->skip / AMX_STEP) * AMX_TILE,
+                          keys_part(dim), AMX_TILE};
+}
+
+/* Weights of a block, [key][lane]. */
+static inline tile_operand weights_of(const uint16_t *parts)
+{
+    return (tile_operand){parts, panel_part(ATTN__BLOCK_KEYS),
+                          TILE_VECTORS * AMX_TILE};
+}
+
 /* Form the products of 16 columns of v, from c on, with weights in parts. */
 static inline __attribute__((always_inline)) void
 values_of_columns(const int place, const attn__problem *p,
                   const key_block *block, const uint16_t *weight, int64_t c,
                   key_sweep *beside, const int parts, const bool keep)
 {
-    const ptrdiff_t steps = steps_of(block->n);
-    const tile_operand weights = {weight, panel_part(ATTN__BLOCK_KEYS),
-                                  TILE_VECTORS * AMX_TILE};
-    const tile_operand v = {block->v_parts +
-                                (c / AMX_ROWS * block->steps +
-                                 block->skip / AMX_STEP) * AMX_TILE,
-                            keys_part(p->dim_v), AMX_TILE};
+    const tile_operand weights = weights_of(weight);
+    const tile_operand v = columns_of(block, block->v_parts, p->dim_v, c);
 
-    if (STORAGE == STORAGE_F32)
-        tiles_multiply(place, &v, &weights, steps, 6, beside, parts, keep);
-    else if (STORAGE == STORAGE_F16)
-        tiles_multiply(place, &v, &weights, steps, 3, beside, parts, keep);
-    else if (weight_parts(p) == 2)
-        tiles_multiply(place, &v, &weights, steps, 2, beside, parts, keep);
-    else
-        tiles_multiply(place, &v, &weights, steps, 1, beside, parts, keep);
+    weights_multiply(place, p, &v, &weights, steps_of(block->n), false, beside,
+                     parts, keep);
 }
 
 /* acc = acc factor + product of the values with the weights, columns from c

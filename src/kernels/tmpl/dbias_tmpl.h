@@ -41,6 +41,7 @@ static void dbias_head(const attn__problem *p, const attn__unit *owner,
                 ATTN__BLOCK_EMPTY)
                 continue;
             block = keys_load(p, &u, &seq, slot, j0, key1, 0);
+            gradient_keys(p, slot, &block, 0);
             gradient_block(p, &u, slot, tile, &block,
                            (gradient_request){0, NULL, true, true});
             dbias_fold(p, slot, tile, block.n);

@@ -3,48 +3,20 @@
  * dk and dv of the unit's keys, a few blocks at a time; and, where the unit has
  * memory for it, what these keys give to dq. */
 
-/* Columns of a row panel: whole tiles. */
-static inline int64_t pad(int64_t dim)
+/* out[key][c] += the sum, for n keys; `careful`: of visible pairs only. */
+static void dkv_add(const attn__problem *p, const attn__slot *slot,
+                    const row_sum *x, REAL *out, int64_t n, bool careful)
 {
-    return (int64_t)attn__padded((size_t)dim, (size_t)TILE_ROWS);
-}
-
-/* rows[lane][c] of a tile's rows of `view`, columns up to pad(dim) zero. */
-static void rows_load(REAL *rows, const attn__tile *tile,
-                      const attn__view *view, int64_t b, int64_t row_start,
-                      int64_t dim)
-{
-    const int64_t step = view->stride[3];
-    const int64_t whole = step == 1 ? dim / LANES * LANES : 0;
-
-    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
-        const ELEM *from =
-            elem_at(view, b, tile->h[lane], row_start + tile->i[lane]);
-        REAL *row = rows + lane * pad(dim);
-        int64_t c = 0;
-
-        for (; c < whole; c += LANES)
-            v_store(row + c, elems_load(from + c));
-        for (; c < dim; c++)
-            row[c] = elem_load(from[c * step]);
-        for (; c < pad(dim); c++)
-            row[c] = 0;
+    if (!careful) {
+        dkv_product(p, slot, x, out, n);
+        return;
     }
-}
+    for (int64_t c = 0; c < x->padded; c += TILE_ROWS) {
+        const product sum = {x->a,      SUM_ROWS,  1, x->rows + c,
+                             x->padded, x->n_rows};
+        const product_out to = {out + c, x->padded, NULL, 1, false};
 
-/* out[key][c] += sum over `n_rows` rows of a[key][row] rows[row][c]. */
-static void dkv_add(const REAL *a, const REAL *rows, int64_t n_rows,
-                    int64_t padded, REAL *out, int64_t n,
-                    const REAL_INT *seen)
-{
-    for (int64_t c = 0; c < padded; c += TILE_ROWS) {
-        const product sum = {a, SUM_ROWS, 1, rows + c, padded, n_rows};
-        const product_out to = {out + c, padded, NULL, 1, false};
-
-        if (seen)
-            product_careful(PRODUCT_ADD, &sum, n, &to, seen, true);
-        else
-            product_run(PRODUCT_ADD, &sum, n, &to);
+        product_careful(PRODUCT_ADD, &sum, n, &to, slot->visible, true);
     }
 }
 
@@ -88,6 +60,8 @@ static row_group dkv_load_rows(const attn__problem *p, const attn__unit *u,
         rows_load((REAL *)slot->do_rows + t * TILE_ROWS * pad(p->dim_v),
                   tile, &p->d_o, u->b, seq->q_start, p->dim_v);
     }
+    if (group.any.lo < group.any.hi)
+        rows_prepare(p, slot, group.n);
     return group;
 }
 
@@ -103,7 +77,10 @@ static void dkv_block(const attn__problem *p, const attn__unit *u,
                       const key_block *block, bool careful)
 {
     const int64_t key = block->j0 - u->key0;
-    const REAL_INT *seen = careful ? slot->visible : NULL;
+    const row_sum weights = {slot->p, slot->do_rows, slot->do_row_parts,
+                             rows_odd_do(slot), rows->n, pad(p->dim_v)};
+    const row_sum ds = {slot->ds, slot->q_rows, slot->q_row_parts,
+                        rows_odd_q(slot), rows->n, pad(p->dim_qk)};
 
     for (int64_t t = 0; t * TILE_ROWS < rows->n; t++) {
         REAL *share =
@@ -120,11 +97,11 @@ static void dkv_block(const attn__problem *p, const attn__unit *u,
             gradient_add_dq(p, slot, block, t * TILE_ROWS, share, false);
     }
     if (p->dv.data)
-        dkv_add(slot->p, slot->do_rows, rows->n, pad(p->dim_v),
-                (REAL *)slot->dv + key * pad(p->dim_v), block->n, seen);
+        dkv_add(p, slot, &weights, (REAL *)slot->dv + key * weights.padded,
+                block->n, careful);
     if (p->dk.data)
-        dkv_add(slot->ds, slot->q_rows, rows->n, pad(p->dim_qk),
-                (REAL *)slot->dk + key * pad(p->dim_qk), block->n, seen);
+        dkv_add(p, slot, &ds, (REAL *)slot->dk + key * ds.padded, block->n,
+                careful);
 }
 
 /* Add what all rows of one sequence give to keys [key0, key1) of the unit. */
@@ -152,6 +129,8 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
                     keys_load(p, u, &seq, slot, j0,
                               attn__min_i64(j0 + ATTN__BLOCK_KEYS, keys.hi),
                               place);
+            if (!(loaded >> place & 1))
+                gradient_keys(p, slot, &blocks[place], place);
             loaded |= (int64_t)1 << place;
             block = keys_clip(&blocks[place], group.any);
             if (block.n > 0)
@@ -194,42 +173,58 @@ static void dkv_accumulate(const attn__problem *p, const attn__unit *u,
         dkv_sweep(p, u, slot, careful);
 }
 
-/* Rows [key0, key1) of an accumulator into dk or dv. */
+/* Sums of those keys of the unit whose `odd` is `which`, times scale, into dk
+ * or dv. */
 static void dkv_store(const attn__problem *p, const attn__target *out,
-                      const attn__unit *u, const REAL *acc, int64_t dim)
+                      const attn__unit *u, REAL *sums, int64_t dim, REAL scale,
+                      const bool *odd, bool which)
 {
     const bool paged = p->block_table.data;
     /* A page is nobody's: there may be no sequence at all. */
     const int64_t start = paged ? 0 : attn__sequence_of(p, u->b).k_start;
     const int64_t first = paged ? u->page : u->b;
 
-    for (int64_t j = u->key0; j < u->key1; j++) {
+    for (int64_t j = u->key0; out->data && j < u->key1; j++) {
+        REAL *sum = sums + (j - u->key0) * pad(dim);
         ELEM *row = (ELEM *)(void *)out->data + first * out->stride[0] +
                     u->kv_head * out->stride[1] +
                     (start + j) * out->stride[2];
 
+        if (odd[j - u->key0] != which)
+            continue;
+        panel_scale(sum, pad(dim), scale);
         for (int64_t c = 0; c < dim; c++)
-            row[c * out->stride[3]] =
-                elem_round(acc[(j - u->key0) * pad(dim) + c]);
+            row[c * out->stride[3]] = elem_round(sum[c]);
     }
 }
 
-/* dk and dv of keys [key0, key1) of the unit, as many as the slot holds. */
+static void dkv_store_keys(const attn__problem *p, const attn__unit *u,
+                           const attn__slot *slot, const bool *odd,
+                           bool which)
+{
+    dkv_store(p, &p->dk, u, slot->dk, p->dim_qk, (REAL)p->scale, odd, which);
+    dkv_store(p, &p->dv, u, slot->dv, p->dim_v, 1, odd, which);
+}
+
+/* dk and dv of keys [key0, key1) of the unit, as many as the slot holds. Only
+ * keys whose sums are not finite are formed again. */
 static void dkv_keys(const attn__problem *p, const attn__unit *u,
                      const attn__slot *slot)
 {
-    const int64_t keys = u->key1 - u->key0;
+    const int64_t qk = pad(p->dim_qk), v = pad(p->dim_v);
+    bool odd[ATTN__KEYS_PER_UNIT], some = false;
 
     dkv_accumulate(p, u, slot, false);
-    if (!panel_is_finite(slot->dk, keys * pad(p->dim_qk) / LANES) ||
-        !panel_is_finite(slot->dv, keys * pad(p->dim_v) / LANES))
-        dkv_accumulate(p, u, slot, true);
-    panel_scale(slot->dk, keys * pad(p->dim_qk), (REAL)p->scale);
-    panel_scale(slot->dv, keys * pad(p->dim_v), 1);
-    if (p->dk.data)
-        dkv_store(p, &p->dk, u, slot->dk, p->dim_qk);
-    if (p->dv.data)
-        dkv_store(p, &p->dv, u, slot->dv, p->dim_v);
+    for (int64_t j = 0; j < u->key1 - u->key0; j++) {
+        odd[j] = !panel_is_finite((REAL *)slot->dk + j * qk, qk / LANES) ||
+                 !panel_is_finite((REAL *)slot->dv + j * v, v / LANES);
+        some = some || odd[j];
+    }
+    dkv_store_keys(p, u, slot, odd, false);
+    if (!some)
+        return;
+    dkv_accumulate(p, u, slot, true);
+    dkv_store_keys(p, u, slot, odd, true);
 }
 
 void KERNEL(dkv)(const attn__problem *p, const attn__unit *u, void *memory)

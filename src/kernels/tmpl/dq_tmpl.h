@@ -11,8 +11,9 @@ static void dq_sweep_group(const attn__problem *p, const attn__unit *u,
                            bool careful)
 {
     for (int64_t j0 = group.lo; j0 < group.hi; j0 += ATTN__BLOCK_KEYS) {
-        const key_block block = keys_load(p, u, seq, slot, j0, seq->len_k, 0);
+        key_block block = keys_load(p, u, seq, slot, j0, seq->len_k, 0);
 
+        gradient_keys(p, slot, &block, 0);
         for (size_t t = t0; t < t1; t++) {
             attn__tile *tile = &slot->tiles[t];
             const key_block part = keys_clip(&block, tile->any);
@@ -84,6 +85,36 @@ static void dq_sum_shares(const attn__problem *p, const attn__unit *u,
     }
 }
 
+/* Lanes of a vector of a panel [dim][lane] that hold an infinity or a NaN. */
+static inline VM lanes_odd(const REAL *panel, int64_t dim)
+{
+    VM odd = v_ne(v_set1(0), v_set1(0));
+
+    for (int64_t c = 0; c < dim; c++) {
+        const V x = v_load(panel + c * TILE_ROWS);
+
+        odd = odd | v_ne(x - x, v_set1(0));
+    }
+    return odd;
+}
+
+/* A tile once more, pair by pair; of that, the lanes that were not finite. */
+static void dq_redo(const attn__problem *p, const attn__unit *u,
+                    const attn__sequence *seq, const attn__slot *slot,
+                    size_t t)
+{
+    REAL *dq = slot->tiles[t].dq, *kept = slot->kept;
+
+    memcpy(kept, dq, (size_t)p->dim_qk * (size_t)TILE_ROWS * sizeof *dq);
+    dq_sweep(p, u, seq, slot, t, t + 1, true);
+    for (ptrdiff_t v = 0; v < TILE_ROWS; v += LANES) {
+        const VM odd = lanes_odd(kept + v, p->dim_qk);
+
+        for (int64_t at = v; at < p->dim_qk * TILE_ROWS; at += TILE_ROWS)
+            v_store(dq + at, v_select(odd, v_load(dq + at), v_load(kept + at)));
+    }
+}
+
 /* Each row's share of dslopes and dsinks. */
 static void dq_store_rows(const attn__problem *p, const attn__unit *u,
                           const attn__sequence *seq, const attn__tile *tile)
@@ -144,7 +175,7 @@ void KERNEL(dq)(const attn__problem *p, const attn__unit *u, void *memory)
         attn__tile *tile = &slot.tiles[t];
 
         if (!dq_is_finite(p, tile))
-            dq_sweep(p, u, &seq, &slot, t, t + 1, true);
+            dq_redo(p, u, &seq, &slot, t);
         panel_scale(tile->dq, p->dim_qk * TILE_ROWS, (REAL)p->scale);
         if (p->dq.data)
             tile_unpack(tile->dq, tile, &p->dq, u->b, seq.q_start,

@@ -18,13 +18,51 @@
 #define SUM_ROWS ((ptrdiff_t)(ATTN__SUM_BYTES / sizeof(REAL)))
 #define SUM_TILES (SUM_ROWS / TILE_ROWS)
 
+/* Columns of a row panel: whole tiles. */
+static inline int64_t pad(int64_t dim)
+{
+    return (int64_t)attn__padded((size_t)dim, (size_t)TILE_ROWS);
+}
+
+/* rows[lane][c] of a tile's rows of `view`, columns up to pad(dim) zero. */
+static void rows_load(REAL *rows, const attn__tile *tile,
+                      const attn__view *view, int64_t b, int64_t row_start,
+                      int64_t dim)
+{
+    const int64_t step = view->stride[3];
+    const int64_t whole = step == 1 ? dim / LANES * LANES : 0;
+
+    for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane++) {
+        const ELEM *from =
+            elem_at(view, b, tile->h[lane], row_start + tile->i[lane]);
+        REAL *row = rows + lane * pad(dim);
+        int64_t c = 0;
+
+        for (; c < whole; c += LANES)
+            v_store(row + c, elems_load(from + c));
+        for (; c < dim; c++)
+            row[c] = elem_load(from[c * step]);
+        for (; c < pad(dim); c++)
+            row[c] = 0;
+    }
+}
+
+/* What is summed over rows: a[key][row] rows[row][c]. */
+typedef struct row_sum {
+    const REAL *a;         /* [key][SUM_ROWS]: weights or ds */
+    const REAL *rows;      /* [SUM_ROWS][padded]: d_o or q */
+    const uint16_t *parts; /* of the rows, where products are by tiles */
+    uint32_t odd;          /* rows that have none, a bit each */
+    int64_t n_rows, padded;
+} row_sum;
+
 /* sum_c d_o_c o_c of each lane, term by term as the product sums dp: where one
  * key has all the weight o is its v, and dp - delta then is 0 instead of what
  * two ways of rounding leave. o_c = 0 exactly is a row without values: d_o does
  * not count there. */
-static void gradient_delta(const attn__problem *p, const attn__unit *u,
-                           const attn__sequence *seq, const attn__slot *slot,
-                           const attn__tile *tile)
+static void delta_by_vectors(const attn__problem *p, const attn__unit *u,
+                             const attn__sequence *seq,
+                             const attn__slot *slot, const attn__tile *tile)
 {
     attn__view part = p->o;
     REAL *o = slot->dp;
@@ -48,6 +86,12 @@ static void gradient_delta(const attn__problem *p, const attn__unit *u,
         }
     }
 }
+
+#if BY_TILES
+#include "kernels/tmpl/gradient_by_tiles_tmpl.h"
+#else
+#include "kernels/tmpl/gradient_by_vectors_tmpl.h"
+#endif
 
 /* Steps of 1 in the larger part of an lse, if that holds them: then s - high is
  * either exact or loses what (s - high) + high shows. */
@@ -97,6 +141,7 @@ static void gradient_load(const attn__problem *p, const attn__unit *u,
     tile_pack(tile->q, tile, &p->q, u->b, seq->q_start, p->dim_qk);
     tile_prepare(p, tile);
     tile_pack(tile->d_o, tile, &p->d_o, u->b, seq->q_start, p->dim_v);
+    gradient_prepare(p, tile);
     gradient_delta(p, u, seq, slot, tile);
     gradient_stats(p, u, seq, tile);
 }
@@ -205,21 +250,18 @@ static void gradient_block(const attn__problem *p, const attn__unit *u,
                            const attn__slot *slot, const attn__tile *tile,
                            const key_block *block, gradient_request want)
 {
-    const product dp = {block->v, block->v_row, 1, tile->d_o, TILE_ROWS,
-                        p->dim_v};
-    const product_out out = {slot->dp, TILE_ROWS, NULL, 1, false};
+    const bool noted = want.careful || pairs_are_odd(tile, block);
     const bool masked =
         tile_scores(p, slot, tile, block,
-                    (score_request){ATTN_STAGE_BIASED, true, want.careful,
-                                    true});
+                    (score_request){ATTN_STAGE_BIASED, true, noted, true});
 
-    product_run(PRODUCT_SCALE, &dp, block->n, &out);
+    dp_product(p, slot, tile, block);
     gradient_combine(p, u, slot, tile, block, want.first, masked);
     if (want.dslope)
         gradient_slopes(slot, tile, block, want.first, want.dslope);
     if (p->softcap > 0 && !want.biased)
         gradient_bend(slot, block->n, want.first, masked);
-    if (want.careful)
+    if (noted)
         gradient_note(slot, block->n, want.first);
 }
 
@@ -228,16 +270,16 @@ static void gradient_add_dq(const attn__problem *p, const attn__slot *slot,
                             const key_block *block, ptrdiff_t first,
                             REAL *panel, bool careful)
 {
+    const REAL *ds = (const REAL *)slot->ds + first;
     const product keys = {block->k, 1,        block->k_row,
-                          (const REAL *)slot->ds + first,
-                          SUM_ROWS, block->n};
+                          ds,       SUM_ROWS, block->n};
     const product_out out = {panel, TILE_ROWS, NULL, 1, false};
 
     if (careful)
         product_careful(PRODUCT_ADD, &keys, p->dim_qk, &out,
                         (const REAL_INT *)slot->visible + first, false);
     else
-        product_run(PRODUCT_ADD, &keys, p->dim_qk, &out);
+        dq_product(p, slot, block, first, panel);
 }
 
 /* REALs of a row of a share of dq (slot.h), and of the whole. */

@@ -11,8 +11,8 @@ typedef struct key_block {
     /* By tiles: keys left out at the front; steps of the whole block; keys
      * whose k or v has no parts, a bit each, counted without the skip. */
     int64_t skip, steps;
-    uint16_t *k_parts, *v_parts;
-    uint64_t odd_k, odd_v;
+    uint16_t *k_parts, *v_parts, *k_columns;
+    uint64_t odd_k, odd_v, odd_columns;
 } key_block;
 
 /* Key j of the sequence, KV head g. */

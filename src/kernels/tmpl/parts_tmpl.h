@@ -17,14 +17,24 @@
 /* Smallest values (but 0): below, parts of fp32 would be denormal. */
 #define EVEN_LEAST 0x1p-100f
 #define EVEN_ANY 0x1p-149f
+/* And of two such numbers, so that a product's parts are none of them. */
+#define EVEN_BOTH (STORAGE == STORAGE_F32 ? 0x1p-50f : 0x1p-62f)
 /* Values are multiplied by this and their sums divided, so that products with
  * small weights stay above 2^-126. */
 #define VALUE_SCALE 0x1p40f
+/* The same for weights and ds in backward, which may be as small as 2^-149. */
+#define DS_SCALE 0x1p24f
 
 /* x to 8 digits, half away from zero. */
 static inline V part_round(V x)
 {
     return (V)(((VI)x + (1 << (PART_BITS - 1))) & -(1 << PART_BITS));
+}
+
+/* x, or an infinity where it is NaN: rounding would carry some NaNs into 0. */
+static inline V part_of_nan(V x)
+{
+    return v_max(x, v_set1((REAL)-INFINITY));
 }
 
 /* x = sum of part[0..n): exactly, where x has no more than 8 n digits, else the
@@ -121,25 +131,18 @@ static uint64_t rows_odd(const REAL *rows, ptrdiff_t row, int64_t n,
     return odd;
 }
 
-/* The 32 numbers of x and y into a row of a tile of each part. */
-static inline void parts_of_vectors(uint16_t *to, ptrdiff_t part_size, V x,
-                                    V y)
+/* The 32 numbers of x and y into a row of a tile of each of `parts`. */
+static inline __attribute__((always_inline)) void
+parts_of_vectors(uint16_t *to, ptrdiff_t part_size, V x, V y, const int parts,
+                 const bool exact)
 {
-    V a[PARTS], b[PARTS];
+    V a[3], b[3];
 
-    parts_split(x, a, PARTS, true);
-    parts_split(y, b, PARTS, true);
+    parts_split(x, a, parts, exact);
+    parts_split(y, b, parts, exact);
     UNROLL(3)
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < parts; i++)
         parts_store_row(to + i * part_size, a[i], b[i]);
-}
-
-/* The same of 32 numbers in memory, of which the first n are there. */
-static inline void parts_of_row(uint16_t *to, ptrdiff_t part_size,
-                                const REAL *from, int64_t n)
-{
-    parts_of_vectors(to, part_size, some_load(from, n),
-                     some_load(from + LANES, n - LANES));
 }
 
 /* x and y by turns, two rows of a right operand, into each of `parts`. */
@@ -156,58 +159,56 @@ parts_of_pairs(uint16_t *to, ptrdiff_t part_size, V x, V y, const int parts,
         parts_store_pairs(to + i * part_size, a[i], b[i]);
 }
 
-/* rows[j][c] as [part][j / 16][c / 32][16][32]: left operands whose sums run
- * over columns. `part_size`: bf16s of all tiles of one part. */
-static void parts_of_rows(uint16_t *out, ptrdiff_t part_size, const REAL *rows,
-                          ptrdiff_t row, int64_t n, int64_t dim)
+/* rows[j][c] times scale as [part][j / 16][c / 32][16][32]: left operands whose
+ * sums run over columns. `part_size`: bf16s of all tiles of one part. */
+static inline __attribute__((always_inline)) void
+parts_of_rows(uint16_t *out, ptrdiff_t part_size, const REAL *rows,
+              ptrdiff_t row, int64_t n, int64_t dim, const REAL scale,
+              const int parts, const bool exact)
 {
     const ptrdiff_t steps = steps_of(dim);
-    const int64_t whole = dim / AMX_STEP;
 
-    for (int64_t j = 0; j < n; j++) {
-        uint16_t *to = out + (j / AMX_ROWS * steps) * AMX_TILE +
-                       j % AMX_ROWS * AMX_STEP;
-        int64_t t = 0;
+    for (int64_t j = 0; j < steps_of(n) * AMX_STEP; j++)
+        for (ptrdiff_t t = 0; t < steps; t++) {
+            const REAL *from = rows + j * row + t * AMX_STEP;
+            const int64_t there = j < n ? dim - t * AMX_STEP : 0;
 
-        for (; t < whole; t++)
-            parts_of_row(to + t * AMX_TILE, part_size,
-                         rows + j * row + t * AMX_STEP, AMX_STEP);
-        if (t < steps)
-            parts_of_row(to + t * AMX_TILE, part_size,
-                         rows + j * row + t * AMX_STEP, dim % AMX_STEP);
-    }
-    for (int64_t j = n; j < steps_of(n) * AMX_STEP; j++)
-        for (ptrdiff_t t = 0; t < steps; t++)
-            parts_of_row(out + (j / AMX_ROWS * steps + t) * AMX_TILE +
-                             j % AMX_ROWS * AMX_STEP,
-                         part_size, rows, 0);
+            parts_of_vectors(out + (j / AMX_ROWS * steps + t) * AMX_TILE +
+                                 j % AMX_ROWS * AMX_STEP,
+                             part_size,
+                             part_of_nan(some_load(from, there)) *
+                                 v_set1(scale),
+                             part_of_nan(some_load(from + LANES,
+                                                   there - LANES)) *
+                                 v_set1(scale),
+                             parts, exact);
+        }
 }
 
 /* 16 columns from c on of 16 rows from j on, transposed and scaled. */
 static inline void columns_load(V *square, const REAL *rows, ptrdiff_t row,
                                 int64_t j, int64_t n, int64_t there,
-                                uint64_t odd)
+                                uint64_t odd, REAL scale)
 {
     if (j + LANES <= n && there >= LANES && odd == 0) {
         UNROLL(16)
         for (ptrdiff_t i = 0; i < LANES; i++)
-            square[i] = v_loadu(rows + (j + i) * row) * v_set1(VALUE_SCALE);
+            square[i] = v_loadu(rows + (j + i) * row) * v_set1(scale);
     } else {
         for (ptrdiff_t i = 0; i < LANES; i++, j++)
             square[i] = j < n && !(odd >> j & 1)
-                            ? some_load(rows + j * row, there) *
-                                  v_set1(VALUE_SCALE)
+                            ? some_load(rows + j * row, there) * v_set1(scale)
                             : v_set1(0);
     }
     v_transpose(square);
 }
 
-/* rows[j][c] as [part][c / 16][j / 32][16][32]: left operands whose sums run
- * over rows. Rows that are odd count as 0; an even number of tiles of columns.
- */
+/* rows[j][c] times scale as [part][c / 16][j / 32][16][32]: left operands whose
+ * sums run over rows. Rows that are odd count as 0; an even number of tiles of
+ * columns. */
 static void parts_of_columns(uint16_t *out, ptrdiff_t part_size,
                              const REAL *rows, ptrdiff_t row, int64_t n,
-                             int64_t dim, uint64_t odd)
+                             int64_t dim, uint64_t odd, REAL scale)
 {
     const ptrdiff_t steps = steps_of(n);
 
@@ -216,35 +217,45 @@ static void parts_of_columns(uint16_t *out, ptrdiff_t part_size,
             uint16_t *to = out + (c / LANES * steps + t) * AMX_TILE;
             V low[16], high[16];
 
-            columns_load(low, rows + c, row, t * AMX_STEP, n, dim - c, odd);
+            columns_load(low, rows + c, row, t * AMX_STEP, n, dim - c, odd,
+                         scale);
             columns_load(high, rows + c, row, t * AMX_STEP + LANES, n, dim - c,
-                         odd);
+                         odd, scale);
             for (ptrdiff_t r = 0; r < LANES; r++, to += AMX_STEP)
-                parts_of_vectors(to, part_size, low[r], high[r]);
+                parts_of_vectors(to, part_size, low[r], high[r], PARTS, true);
         }
 }
 
-/* panel[r][lane] times scale as [part][r / 32][vector][16][2 lane + r % 2]:
- * right operands.
- */
+/* rows[r][c] times scale as [part][r / 32][c / 16][16][2 c + r % 2]: right
+ * operands, of n rows of `vectors` vectors; rows that are odd count as 0. */
+static inline __attribute__((always_inline)) void
+parts_of_right(uint16_t *out, ptrdiff_t part_size, const REAL *rows,
+               ptrdiff_t row, int64_t n, ptrdiff_t vectors, uint32_t odd,
+               const REAL scale, const int parts, const bool exact)
+{
+    for (int64_t r = 0; r < steps_of(n) * AMX_STEP; r += 2)
+        for (ptrdiff_t v = 0; v < vectors; v++) {
+            uint16_t *to = out +
+                           (r / AMX_STEP * vectors + v) * AMX_TILE +
+                           r % AMX_STEP / 2 * AMX_STEP;
+            V pair[2];
+
+            UNROLL(2)
+            for (ptrdiff_t k = 0; k < 2; k++)
+                pair[k] = r + k < n && !(odd && odd >> (r + k) & 1)
+                              ? part_of_nan(v_load(rows + (r + k) * row +
+                                                   v * LANES)) *
+                                    v_set1(scale)
+                              : v_set1(0);
+            parts_of_pairs(to, part_size, pair[0], pair[1], parts, exact);
+        }
+}
+
+/* The same of a panel [n][lane]. */
 static inline __attribute__((always_inline)) void
 parts_of_panel(uint16_t *out, ptrdiff_t part_size, const REAL *panel,
-               int64_t n, REAL scale, const int parts, const bool exact)
+               int64_t n, const REAL scale, const int parts, const bool exact)
 {
-    const int64_t rows = steps_of(n) * AMX_STEP;
-
-    for (int64_t r = 0; r < rows; r += 2)
-        for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
-            const REAL *from = panel + r * TILE_ROWS + v * LANES;
-            uint16_t *to = out +
-                           (r / AMX_STEP * TILE_VECTORS + v) * AMX_TILE +
-                           r % AMX_STEP / 2 * AMX_STEP;
-
-            parts_of_pairs(
-                to, part_size,
-                r < n ? v_load(from) * v_set1(scale) : v_set1(0),
-                r + 1 < n ? v_load(from + TILE_ROWS) * v_set1(scale)
-                          : v_set1(0),
-                parts, exact);
-        }
+    parts_of_right(out, part_size, panel, TILE_ROWS, n, TILE_VECTORS, 0, scale,
+                   parts, exact);
 }
