@@ -58,13 +58,15 @@ static bool make_key_unit(const attn__phase *phase, int64_t index,
     return unit->key0 < unit->key1;
 }
 
-/* Units of groups of keys, heads fastest: under a causal mask the first group
- * is seen by most rows. The last one also has what k_lengths hides. */
+/* Units of groups of keys: under a causal mask the first group is seen by most
+ * rows. The last one also has what k_lengths hides. */
 static bool make_group_unit(const attn__phase *phase, int64_t index,
                             attn__unit *unit)
 {
     const attn__problem *p = phase->problem;
-    const int64_t head = index % phase->heads, group = index / phase->heads;
+    const attn__turn turn = attn__turn_of(index, phase->heads, phase->groups,
+                                          phase->together);
+    const int64_t head = turn.head, group = turn.piece;
     const int64_t number = phase->head0 + head;
     const int64_t b = number / p->heads_kv;
     const int64_t len_k = attn__sequence_of(p, b).len_k;
@@ -85,16 +87,13 @@ static bool make_group_unit(const attn__phase *phase, int64_t index,
 static bool make_share_unit(const attn__phase *phase, int64_t index,
                             attn__unit *unit)
 {
-    const attn__problem *p = phase->problem;
-    const int64_t all = p->batch * p->heads_kv;
-    const int64_t head = index % phase->heads;
-    attn__phase rows = *phase;
+    const attn__turn turn =
+        attn__turn_of(index, phase->heads, phase->n_units / phase->heads,
+                      phase->together);
 
-    rows.n_units = phase->n_units / phase->heads * all;
-    unit->shares =
-        phase->shares + (size_t)(head * phase->groups) * phase->share_size;
-    return attn__make_row_unit(
-        &rows, index / phase->heads * all + phase->head0 + head, unit);
+    unit->shares = phase->shares +
+                   (size_t)(turn.head * phase->groups) * phase->share_size;
+    return attn__make_chunk(phase, phase->head0 + turn.head, turn.piece, unit);
 }
 
 /* Units of bias elements: its batches, heads, and blocks of rows and keys

@@ -80,13 +80,15 @@ static double work_of(const attn__problem *p)
  * done before another one wakes. */
 void attn__run_phase(const attn__phase *phase, const attn_exec *exec)
 {
-    const attn__units units = {phase, run_unit, phase->n_units, phase->slots,
+    attn__phase own = *phase;
+    const attn__units units = {&own, run_unit, phase->n_units, phase->slots,
                                phase->slot_size};
     const double most = work_of(phase->problem) / TASK_WORK;
     attn_exec few = *exec;
 
     if (most < (double)few.threads)
         few.threads = attn__max_i64(1, (int64_t)most);
+    own.together = few.threads;
     attn__run_units(&units, &few);
 }
 
@@ -133,18 +135,37 @@ int64_t attn__rows_per_unit(const attn__problem *p, attn__tile_shape tile,
     return rows;
 }
 
+attn__turn attn__turn_of(int64_t index, int64_t heads, int64_t pieces,
+                         int64_t together)
+{
+    const int64_t last = attn__max_i64(heads / together, 1) - 1;
+    const int64_t group = attn__min_i64(index / pieces / together, last);
+    const int64_t n = group < last ? together : heads - last * together;
+    const int64_t rest = index - group * together * pieces;
+
+    return (attn__turn){group * together + rest % n, rest / n};
+}
+
 bool attn__make_row_unit(const attn__phase *phase, int64_t index,
                          attn__unit *unit)
 {
     const attn__problem *p = phase->problem;
     const int64_t heads = p->heads_kv * p->batch;
-    /* Heads fastest, so that the last units to be drawn, which decide when the
-     * run ends, are the short ones of all heads. */
-    const int64_t chunk = phase->n_units / heads - 1 - index / heads;
+    const int64_t chunks = phase->n_units / heads;
+    const attn__turn turn =
+        attn__turn_of(index, heads, chunks, phase->together);
+
+    return attn__make_chunk(phase, turn.head, chunks - 1 - turn.piece, unit);
+}
+
+bool attn__make_chunk(const attn__phase *phase, int64_t head, int64_t chunk,
+                      attn__unit *unit)
+{
+    const attn__problem *p = phase->problem;
     int64_t rows;
 
-    unit->b = index % heads / p->heads_kv;
-    unit->kv_head = index % heads % p->heads_kv;
+    unit->b = head / p->heads_kv;
+    unit->kv_head = head % p->heads_kv;
     unit->head0 = unit->kv_head * p->group;
     unit->out_head = unit->head0;
     unit->n_heads = p->group;

@@ -62,11 +62,24 @@ typedef struct attn__phase {
     char *shares;
     size_t share_size;
     int64_t groups, head0, heads;
+    int64_t together; /* heads whose units are drawn by turns: the tasks */
     char *slots;
     size_t slot_size;
 } attn__phase;
 
 void attn__run_phase(const attn__phase *phase, const attn_exec *exec);
+
+/* Which piece of which head comes as number `index`. So many heads at a time as
+ * there are tasks: each task then mostly stays with one head, whose keys or rows
+ * its cache holds. Of these heads all have a piece before one has its next; so
+ * the last pieces, which decide when the run ends, are the short ones, and the
+ * heads that are left over when they are divided come with the last. */
+typedef struct attn__turn {
+    int64_t head, piece;
+} attn__turn;
+
+attn__turn attn__turn_of(int64_t index, int64_t heads, int64_t pieces,
+                         int64_t together);
 
 /* Units of rows: every (batch, KV head, chunk of rows), later rows first
  * because under a causal mask they cost most. */
@@ -75,6 +88,9 @@ int64_t attn__rows_per_unit(const attn__problem *p, attn__tile_shape tile,
 int64_t attn__row_units(const attn__problem *p, int64_t rows_per_unit);
 bool attn__make_row_unit(const attn__phase *phase, int64_t index,
                          attn__unit *unit);
+/* A chunk of a (batch, KV head), which are numbered. */
+bool attn__make_chunk(const attn__phase *phase, int64_t head, int64_t chunk,
+                      attn__unit *unit);
 
 /* The phases of weights and entropy that follow a forward. */
 void attn__run_weights(const attn__plan *plan, const attn__problem *problem,
