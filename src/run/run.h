@@ -69,11 +69,11 @@ typedef struct attn__phase {
 
 void attn__run_phase(const attn__phase *phase, const attn_exec *exec);
 
-/* Which piece of which head comes as number `index`. So many heads at a time as
- * there are tasks: each task then mostly stays with one head, whose keys or rows
- * its cache holds. Of these heads all have a piece before one has its next; so
- * the last pieces, which decide when the run ends, are the short ones, and the
- * heads that are left over when they are divided come with the last. */
+/* Which piece of which head comes as number `index`. So many heads at a time
+ * as there are tasks: each task then mostly stays with one head, whose keys or
+ * rows its cache holds. Of these heads all have a piece before one has its
+ * next; so the last pieces, which decide when the run ends, are the short ones,
+ * and the heads that are left over when they are divided come with the last. */
 typedef struct attn__turn {
     int64_t head, piece;
 } attn__turn;
