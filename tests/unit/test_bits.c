@@ -249,6 +249,22 @@ UNIT(layout_strides_and_alignment_do_not_show)
     everywhere(in_other_memory);
 }
 
+/* In token order rows of K and V are 4096 bytes apart: copied, block by block.
+ */
+UNIT(rows_that_collide_do_not_show)
+{
+    static const scene_shape sixteen_heads = {
+        .name = "sixteen heads", .batch = 1, .heads_q = 16, .heads_kv = 16,
+        .len_q = 150, .len_k = 150, .dim_qk = 64, .dim_v = 64,
+        .causal = ATTN_CAUSAL_TOP_LEFT};
+    scene s;
+
+    scene_open(&s, &sixteen_heads, ATTN_F32, SEED);
+    scene_run(&s, 1);
+    in_other_memory(&s);
+    scene_close(&s);
+}
+
 /* --------------------------------------------------------------- company */
 
 static void in_parts(scene *s)
@@ -434,6 +450,7 @@ int main(void)
         cmocka_unit_test(little_work_wakes_nobody),
         cmocka_unit_test(two_hundred_and_fifty_runs_are_one),
         cmocka_unit_test(layout_strides_and_alignment_do_not_show),
+        cmocka_unit_test(rows_that_collide_do_not_show),
         cmocka_unit_test(a_head_or_slice_alone_has_its_bits),
         cmocka_unit_test(group_size_does_not_show),
         cmocka_unit_test(how_dq_is_formed_does_not_show),

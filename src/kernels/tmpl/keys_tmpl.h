@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A block of keys as rows of REAL: in place where memory already is that, else
- * copied (strided columns, 16-bit types, pages) into the slot. Either way the
- * same values enter the same sums. */
+ * copied (strided columns, colliding rows, 16-bit types, pages) into the slot.
+ * Either way the same values enter the same sums. */
 
 typedef struct key_block {
     int64_t j0, n; /* keys [j0, j0 + n) */
@@ -31,14 +31,34 @@ static const ELEM *key_at(const attn__problem *p, const attn__view *view,
     return elem_at(view, b, g, seq->k_start + j);
 }
 
+/* Rows of a unit for which a block is worth copying. */
+#define COPY_ROWS (4 * TILE_ROWS)
+/* Bytes after which the first-level cache's sets begin anew, at most. */
+#define SETS_BYTES 4096
+
+/* Rows that lie a multiple of SETS_BYTES apart drive each other out of the
+ * first-level cache: where many tiles read them, a copy is faster. */
+static inline bool keys_collide(const attn__unit *u, const attn__view *view,
+                                int64_t dim)
+{
+    const bool all_rows = u->row1 == 0; /* a unit of keys */
+    const int64_t bytes = view->stride[2] * (int64_t)sizeof(ELEM);
+
+    return view->stride[2] != dim && bytes % SETS_BYTES == 0 &&
+           (all_rows || u->row1 - u->row0 >= COPY_ROWS);
+}
+
 /* Points rows at the keys of `view`, copying them to `copy` if need be. */
 static inline const REAL *
-keys_rows(const attn__problem *p, const attn__view *view, int64_t b,
-          const attn__sequence *seq, int64_t g, const key_block *block,
-          int64_t dim, REAL *copy, ptrdiff_t *row)
+keys_rows(const attn__problem *p, const attn__unit *u, const attn__view *view,
+          const attn__sequence *seq, const key_block *block, int64_t dim,
+          REAL *copy, ptrdiff_t *row)
 {
+    const int64_t b = u->b, g = u->kv_head;
+
 #if STORAGE_IS_REAL
-    if (!p->block_table.data && view->stride[3] == 1) {
+    if (!p->block_table.data && view->stride[3] == 1 &&
+        !keys_collide(u, view, dim)) {
         *row = view->stride[2];
         return key_at(p, view, b, seq, g, block->j0);
     }
@@ -70,15 +90,14 @@ static inline key_block keys_load(const attn__problem *p,
                                   const attn__slot *slot, int64_t j0,
                                   int64_t j1, int64_t place)
 {
-    const int64_t g = u->kv_head;
     key_block block = {.j0 = j0,
                        .n = attn__min_i64(ATTN__BLOCK_KEYS, j1 - j0)};
 
-    block.k = keys_rows(p, &p->k, u->b, seq, g, &block, p->dim_qk,
+    block.k = keys_rows(p, u, &p->k, seq, &block, p->dim_qk,
                         (REAL *)slot->k + place * ATTN__BLOCK_KEYS * p->dim_qk,
                         &block.k_row);
     if (p->v.data)
-        block.v = keys_rows(p, &p->v, u->b, seq, g, &block, p->dim_v,
+        block.v = keys_rows(p, u, &p->v, seq, &block, p->dim_v,
                             (REAL *)slot->v +
                                 place * ATTN__BLOCK_KEYS * p->dim_v,
                             &block.v_row);
