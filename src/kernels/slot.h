@@ -64,6 +64,7 @@ typedef struct attn__slot {
     void *product; /* [padded dim or ATTN__BLOCK_KEYS][tile_rows] */
     void *kept;    /* dq: [dim_qk][tile_rows], while a tile is redone */
     void *dk, *dv;             /* [ATTN__KEYS_PER_UNIT][padded dim] */
+    void *dk_run, *dv_run;     /* the same, of some rows */
     double *sums;              /* dbias: [ATTN__BLOCK_KEYS][tile_rows] */
     attn__tile *tiles;
     size_t n_tiles;
@@ -271,6 +272,8 @@ static inline void attn__dkv_slot(attn__arena *a, attn__slot *slot,
     slot->v = attn__take(a, ATTN__KEYS_PER_UNIT, dim_v, t.real_size);
     slot->dk = attn__take(a, ATTN__KEYS_PER_UNIT, pad_qk, t.real_size);
     slot->dv = attn__take(a, ATTN__KEYS_PER_UNIT, pad_v, t.real_size);
+    slot->dk_run = attn__take(a, ATTN__KEYS_PER_UNIT, pad_qk, t.real_size);
+    slot->dv_run = attn__take(a, ATTN__KEYS_PER_UNIT, pad_v, t.real_size);
     slot->q_rows = attn__take(a, together, pad_qk, t.real_size);
     slot->do_rows = attn__take(a, together, pad_v, t.real_size);
     if (t.parts == 0)

@@ -76,6 +76,8 @@ static const row corpus[] = {
      NORMAL},
     {{"sinks", H_HKV_LQ_LK_D_DV(2, 2, 256, 256, 64, 64),
       .inputs = ATTN_WITH_SINKS}, NORMAL},
+    {{"1300 queries, 4 heads on 1", H_HKV_LQ_LK_D_DV(4, 1, 1300, 100, 32, 32)},
+     NORMAL},
 };
 /* clang-format on */
 

@@ -72,11 +72,16 @@ static REAL *dkv_share(const attn__problem *p, const attn__unit *u,
     return (REAL *)u->shares + (rows->r0 + t * TILE_ROWS) * share_row(p);
 }
 
+/* Rows of a sequence that are summed on their own before they join dk and dv,
+ * but for the first so many: what a sum loses grows with its length. */
+#define RUN_ROWS 512
+
 static void dkv_block(const attn__problem *p, const attn__unit *u,
                       const attn__slot *slot, const row_group *rows,
                       const key_block *block, bool careful)
 {
     const int64_t key = block->j0 - u->key0;
+    const bool first = rows->r0 < RUN_ROWS;
     const row_sum weights = {slot->p, slot->do_rows, slot->do_row_parts,
                              rows_odd_do(slot), rows->n, pad(p->dim_v)};
     const row_sum ds = {slot->ds, slot->q_rows, slot->q_row_parts,
@@ -97,11 +102,24 @@ static void dkv_block(const attn__problem *p, const attn__unit *u,
             gradient_add_dq(p, slot, block, t * TILE_ROWS, share, false);
     }
     if (p->dv.data)
-        dkv_add(p, slot, &weights, (REAL *)slot->dv + key * weights.padded,
+        dkv_add(p, slot, &weights,
+                (REAL *)(first ? slot->dv : slot->dv_run) +
+                    key * weights.padded,
                 block->n, careful);
     if (p->dk.data)
-        dkv_add(p, slot, &ds, (REAL *)slot->dk + key * ds.padded, block->n,
-                careful);
+        dkv_add(p, slot, &ds,
+                (REAL *)(first ? slot->dk : slot->dk_run) + key * ds.padded,
+                block->n, careful);
+}
+
+/* dk and dv get what a run of rows has given. */
+static void dkv_join(const attn__problem *p, const attn__unit *u,
+                     const attn__slot *slot)
+{
+    const int64_t keys = u->key1 - u->key0;
+
+    panel_add(slot->dk, slot->dk_run, keys * pad(p->dim_qk));
+    panel_add(slot->dv, slot->dv_run, keys * pad(p->dim_v));
 }
 
 /* Add what all rows of one sequence give to keys [key0, key1) of the unit. */
@@ -117,6 +135,10 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
     for (int64_t r0 = 0; r0 < rows; r0 += SUM_ROWS) {
         const row_group group = dkv_load_rows(p, u, &seq, slot, r0, keys);
 
+        if (r0 >= RUN_ROWS && r0 % RUN_ROWS == 0) {
+            panel_zero(slot->dk_run, (u->key1 - u->key0) * pad(p->dim_qk));
+            panel_zero(slot->dv_run, (u->key1 - u->key0) * pad(p->dim_v));
+        }
         for (int64_t j0 = keys.lo; j0 < group.any.hi;
              j0 += ATTN__BLOCK_KEYS) {
             const int64_t place = (j0 - u->key0) / ATTN__BLOCK_KEYS;
@@ -136,6 +158,9 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
             if (block.n > 0)
                 dkv_block(p, u, slot, &group, &block, careful);
         }
+        if (r0 >= RUN_ROWS &&
+            ((r0 + SUM_ROWS) % RUN_ROWS == 0 || r0 + SUM_ROWS >= rows))
+            dkv_join(p, u, slot);
     }
 }
 
