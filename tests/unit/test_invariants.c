@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SEED UINT64_C(261497212)
 
@@ -327,6 +328,52 @@ UNIT(a_row_of_large_gradients_is_alone)
     }
 }
 
+/* Row `row` of an input: every bit set, a NaN that rounding up would carry into
+ * a zero. */
+static void fill_row(const attn_input *t, int64_t row)
+{
+    const attn_input part = scene_slice(*t, 2, row, 1);
+    const size_t size = attn_dtype_size(t->dtype);
+
+    for (int64_t i = 0; i < scene_count(&part); i++)
+        memset((char *)scene_writable(&part).data +
+                   (size_t)scene_offset(&part, i) * size,
+               0xff, size);
+}
+
+static void assert_nan_rows(const attn_tensor *t, int64_t from, int64_t n,
+                            bool wanted)
+{
+    const attn_input part = scene_slice(attn_in(*t), 2, from, n);
+
+    for (int64_t i = 0; i < scene_count(&part); i++)
+        assert_int_equal(isnan(scene_read(&part, i)) != 0, wanted);
+}
+
+/* Whatever its bits: a NaN in q or d_o reaches its row of dq and the keys that
+ * the row sees, and nothing else. */
+UNIT(a_nan_of_all_ones_is_one)
+{
+    const int64_t row = 70, after = square.len_k - row - 1;
+
+    for (int dtype = ATTN_F64; dtype <= ATTN_F16; dtype++)
+        for (int which = 0; which < 2; which++) {
+            scene s;
+
+            scene_open(&s, &square, (attn_dtype)dtype, SEED);
+            fill_row(which ? &s.args.d_o : &s.args.q, row);
+            scene_run(&s, 1);
+            assert_nan_rows(&s.args.dq, 0, row, false);
+            assert_nan_rows(&s.args.dq, row, 1, true);
+            assert_nan_rows(&s.args.dq, row + 1, after, false);
+            assert_nan_rows(&s.args.dk, 0, row + 1, true);
+            assert_nan_rows(&s.args.dv, 0, row + 1, true);
+            assert_nan_rows(&s.args.dk, row + 1, after, false);
+            assert_nan_rows(&s.args.dv, row + 1, after, false);
+            scene_close(&s);
+        }
+}
+
 /* The first n keys alone: a prefix. */
 UNIT(keys_that_come_later_do_not_change_a_prefix)
 {
@@ -627,6 +674,7 @@ int main(void)
         cmocka_unit_test(a_row_that_sees_one_key_is_its_value),
         cmocka_unit_test(the_future_does_not_leak),
         cmocka_unit_test(a_row_of_large_gradients_is_alone),
+        cmocka_unit_test(a_nan_of_all_ones_is_one),
         cmocka_unit_test(keys_that_come_later_do_not_change_a_prefix),
         cmocka_unit_test(the_order_of_keys_is_no_matter),
         cmocka_unit_test(decoding_step_by_step_is_close_to_prefill),
