@@ -40,4 +40,9 @@ typedef struct attn__kernel_row {
 extern const attn__kernel_row attn__kernels[];
 extern const size_t attn__n_kernels;
 
+/* Where a pass has its kernel of a type (attn_dtype) and a level (attn_isa):
+ * its row's number, counted from 1; 0 where there is none. */
+extern const uint8_t attn__kernel_number[ATTN__N_PASSES][ATTN_F16 + 1]
+                                        [ATTN_ISA_AMX + 1];
+
 #endif

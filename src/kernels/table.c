@@ -27,3 +27,20 @@ const attn__kernel_row attn__kernels[] = {
 };
 
 const size_t attn__n_kernels = sizeof attn__kernels / sizeof attn__kernels[0];
+
+enum {
+    ATTN__KERNEL_BEFORE_ALL,
+#define ATTN__KERNEL(pass, dtype, isa, needs, rows, real, parts, budget)      \
+    ATTN__NUMBER_##pass##_##dtype##_##isa,
+#include "kernels/kernels.def"
+#undef ATTN__KERNEL
+};
+
+const uint8_t attn__kernel_number[ATTN__N_PASSES][ATTN_F16 + 1]
+                                 [ATTN_ISA_AMX + 1] = {
+#define ATTN__KERNEL(pass, dtype, isa, needs, rows, real, parts, budget)      \
+    [ATTN__PASS_##pass][DTYPE_##dtype][ISA_##isa] =                           \
+        ATTN__NUMBER_##pass##_##dtype##_##isa,
+#include "kernels/kernels.def"
+#undef ATTN__KERNEL
+};

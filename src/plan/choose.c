@@ -47,26 +47,18 @@ static bool tiles_pay(const attn_desc *d)
     return d->len_q >= TILES_LEAST_QUERIES && least >= TILES_LEAST_DIM;
 }
 
-/* For each pass the last row of kernels.def that fits, or -1. From the end, and
- * no further than needed: tiny calls plan each time. */
-static void best_kernels(const attn_desc *d, bool wherever_right,
-                         int16_t *kernel)
+/* The row of a pass's kernel of the highest level that fits, or -1. */
+static int16_t best_kernel(const attn_desc *d, int pass, bool tiles)
 {
-    int missing = ATTN__N_PASSES;
+    for (int isa = ATTN_ISA_AMX; isa >= ATTN_ISA_SCALAR; isa--) {
+        const int number = attn__kernel_number[pass][d->dtype][isa];
+        const attn__kernel_row *row = &attn__kernels[number - (number > 0)];
 
-    for (int pass = 0; pass < ATTN__N_PASSES; pass++)
-        kernel[pass] = -1;
-    for (size_t i = attn__n_kernels; i-- > 0 && missing > 0;) {
-        const attn__kernel_row *row = &attn__kernels[i];
-
-        if (row->dtype == d->dtype && kernel[row->pass] < 0 &&
-            attn__cpu_runs(row->needs, row->isa, d->isa_limit) &&
-            (row->tile.parts == 0 ||
-             (tiles_fit(d) && (wherever_right || tiles_pay(d))))) {
-            kernel[row->pass] = (int16_t)i;
-            missing--;
-        }
+        if (number > 0 && (tiles || row->tile.parts == 0) &&
+            attn__cpu_runs(row->needs, row->isa, d->isa_limit))
+            return (int16_t)(number - 1);
     }
+    return -1;
 }
 
 /* Rows that share a pass over K and V: as many whole tiles as the cache
@@ -89,11 +81,15 @@ static int64_t macro_rows(const attn_desc *d, attn__tile_shape tile)
 attn_status attn__plan_choose(attn__plan *plan, bool wherever_right,
                               attn_diag *diag)
 {
-    best_kernels(&plan->desc, wherever_right, plan->kernel);
-    for (int pass = 0; pass < ATTN__N_PASSES; pass++)
+    const bool tiles = tiles_fit(&plan->desc) &&
+                       (wherever_right || tiles_pay(&plan->desc));
+
+    for (int pass = 0; pass < ATTN__N_PASSES; pass++) {
+        plan->kernel[pass] = best_kernel(&plan->desc, pass, tiles);
         ATTN__REQUIRE(plan->kernel[pass] >= 0, diag, ATTN_E_UNSUPPORTED,
                       "dtype", "no kernel of this build takes %s",
                       attn_dtype_name(plan->desc.dtype));
+    }
     plan->macro_rows = macro_rows(
         &plan->desc, attn__kernels[plan->kernel[ATTN__PASS_fwd]].tile);
     plan->share_bytes = SHARE_BYTES;
