@@ -52,9 +52,12 @@ static int16_t best_kernel(const attn_desc *d, int pass, bool tiles)
 {
     for (int isa = ATTN_ISA_AMX; isa >= ATTN_ISA_SCALAR; isa--) {
         const int number = attn__kernel_number[pass][d->dtype][isa];
-        const attn__kernel_row *row = &attn__kernels[number - (number > 0)];
+        const attn__kernel_row *row;
 
-        if (number > 0 && (tiles || row->tile.parts == 0) &&
+        if (number == 0)
+            continue;
+        row = &attn__kernels[number - 1];
+        if ((tiles || row->tile.parts == 0) &&
             attn__cpu_runs(row->needs, row->isa, d->isa_limit))
             return (int16_t)(number - 1);
     }

@@ -54,7 +54,7 @@ weights_of_pair(key_sweep *w, const int parts, const bool keep)
         if (keep)
             v_store(at, pair[k]);
     }
-    parts_of_pairs(w->to + w->r / 2 * AMX_STEP, part_size, pair[0], pair[1],
-                   parts, STORAGE == STORAGE_F32);
+    parts_of_vectors(w->to + w->r / 2 * AMX_STEP, part_size, pair[0], pair[1],
+                     true, parts, STORAGE == STORAGE_F32);
     w->r += 2;
 }

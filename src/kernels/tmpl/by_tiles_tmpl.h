@@ -179,13 +179,7 @@ static void tile_prepare(const attn__problem *p, attn__tile *tile)
 
     parts_of_panel(tile->q_parts, panel_part(p->dim_qk), q, p->dim_qk,
                    panel_scale_of(p), PARTS, true);
-    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
-        sizes lanes = no_sizes;
-
-        for (int64_t c = 0; c < p->dim_qk; c++)
-            sizes_add(&lanes, v_load(q + c * TILE_ROWS + v * LANES));
-        tile->odd[v] = sizes_odd(&lanes, EVEN_ANY);
-    }
+    lanes_odd(tile->odd, q, p->dim_qk, EVEN_ANY);
 }
 
 /* ------------------------------------------------------------------- scores */

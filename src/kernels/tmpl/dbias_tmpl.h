@@ -40,8 +40,7 @@ static void dbias_head(const attn__problem *p, const attn__unit *owner,
                                attn__min_i64(j0 + ATTN__BLOCK_KEYS, key1)) ==
                 ATTN__BLOCK_EMPTY)
                 continue;
-            block = keys_load(p, &u, &seq, slot, j0, key1, 0);
-            gradient_keys(p, slot, &block, 0);
+            block = gradient_load_keys(p, &u, &seq, slot, j0, key1, 0, false);
             gradient_block(p, &u, slot, tile, &block,
                            (gradient_request){0, NULL, true, true});
             dbias_fold(p, slot, tile, block.n);

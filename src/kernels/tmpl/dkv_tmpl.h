@@ -12,8 +12,7 @@ static void dkv_add(const attn__problem *p, const attn__slot *slot,
         return;
     }
     for (int64_t c = 0; c < x->padded; c += TILE_ROWS) {
-        const product sum = {x->a,      SUM_ROWS,  1, x->rows + c,
-                             x->padded, x->n_rows};
+        const product sum = row_terms(x, c);
         const product_out to = {out + c, x->padded, NULL, 1, false};
 
         product_careful(PRODUCT_ADD, &sum, n, &to, slot->visible, true);
@@ -61,7 +60,7 @@ static row_group dkv_load_rows(const attn__problem *p, const attn__unit *u,
                   tile, &p->d_o, u->b, seq->q_start, p->dim_v);
     }
     if (group.any.lo < group.any.hi)
-        rows_prepare(p, slot, group.n);
+        gradient_prepare_rows(p, slot, group.n);
     return group;
 }
 
@@ -83,9 +82,9 @@ static void dkv_block(const attn__problem *p, const attn__unit *u,
     const int64_t key = block->j0 - u->key0;
     const bool first = rows->r0 < RUN_ROWS;
     const row_sum weights = {slot->p, slot->do_rows, slot->do_row_parts,
-                             rows_odd_do(slot), rows->n, pad(p->dim_v)};
+                             slot->tiles->odd_do, rows->n, pad(p->dim_v)};
     const row_sum ds = {slot->ds, slot->q_rows, slot->q_row_parts,
-                        rows_odd_q(slot), rows->n, pad(p->dim_qk)};
+                        slot->tiles->odd_q, rows->n, pad(p->dim_qk)};
 
     for (int64_t t = 0; t * TILE_ROWS < rows->n; t++) {
         REAL *share =
@@ -147,12 +146,10 @@ static void dkv_sweep(const attn__problem *p, const attn__unit *u,
             if (j0 + ATTN__BLOCK_KEYS <= group.any.lo)
                 continue;
             if (!(loaded >> place & 1))
-                blocks[place] =
-                    keys_load(p, u, &seq, slot, j0,
-                              attn__min_i64(j0 + ATTN__BLOCK_KEYS, keys.hi),
-                              place);
-            if (!(loaded >> place & 1))
-                gradient_keys(p, slot, &blocks[place], place);
+                blocks[place] = gradient_load_keys(
+                    p, u, &seq, slot, j0,
+                    attn__min_i64(j0 + ATTN__BLOCK_KEYS, keys.hi), place,
+                    u->shares);
             loaded |= (int64_t)1 << place;
             block = keys_clip(&blocks[place], group.any);
             if (block.n > 0)

@@ -11,9 +11,9 @@ static void dq_sweep_group(const attn__problem *p, const attn__unit *u,
                            bool careful)
 {
     for (int64_t j0 = group.lo; j0 < group.hi; j0 += ATTN__BLOCK_KEYS) {
-        key_block block = keys_load(p, u, seq, slot, j0, seq->len_k, 0);
+        const key_block block =
+            gradient_load_keys(p, u, seq, slot, j0, seq->len_k, 0, true);
 
-        gradient_keys(p, slot, &block, 0);
         for (size_t t = t0; t < t1; t++) {
             attn__tile *tile = &slot->tiles[t];
             const key_block part = keys_clip(&block, tile->any);
@@ -86,7 +86,7 @@ static void dq_sum_shares(const attn__problem *p, const attn__unit *u,
 }
 
 /* Lanes of a vector of a panel [dim][lane] that hold an infinity or a NaN. */
-static inline VM lanes_odd(const REAL *panel, int64_t dim)
+static inline VM lanes_not_finite(const REAL *panel, int64_t dim)
 {
     VM odd = v_ne(v_set1(0), v_set1(0));
 
@@ -108,7 +108,7 @@ static void dq_redo(const attn__problem *p, const attn__unit *u,
     memcpy(kept, dq, (size_t)p->dim_qk * (size_t)TILE_ROWS * sizeof *dq);
     dq_sweep(p, u, seq, slot, t, t + 1, true);
     for (ptrdiff_t v = 0; v < TILE_ROWS; v += LANES) {
-        const VM odd = lanes_odd(kept + v, p->dim_qk);
+        const VM odd = lanes_not_finite(kept + v, p->dim_qk);
 
         for (int64_t at = v; at < p->dim_qk * TILE_ROWS; at += TILE_ROWS)
             v_store(dq + at, v_select(odd, v_load(dq + at), v_load(kept + at)));

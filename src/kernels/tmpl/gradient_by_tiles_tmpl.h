@@ -16,15 +16,18 @@
  * of an odd k, q or d_o, whose rows are 0 in the tiles. Results that overflow
  * are formed again without tiles, as at other levels, row by row. */
 
-/* k by columns and v by rows. */
-static void gradient_keys(const attn__problem *p, const attn__slot *slot,
-                          key_block *block, int64_t place)
+/* v by rows and, `for_dq`, k by columns. */
+static void gradient_prepare_keys(const attn__problem *p,
+                                  const attn__slot *slot, key_block *block,
+                                  int64_t place, bool for_dq)
 {
     block->v_parts = slot->v_parts + place * block_parts(p->dim_v);
     block->odd_v =
         rows_odd(block->v, block->v_row, block->n, p->dim_v, EVEN_BOTH);
     parts_of_rows(block->v_parts, keys_part(p->dim_v), block->v, block->v_row,
                   block->n, p->dim_v, 1, PARTS, true);
+    if (!for_dq)
+        return;
     block->k_columns = slot->k_columns + place * block_parts(p->dim_qk);
     block->odd_columns =
         rows_odd(block->k, block->k_row, block->n, p->dim_qk, EVEN_LEAST);
@@ -32,37 +35,18 @@ static void gradient_keys(const attn__problem *p, const attn__slot *slot,
                      block->k_row, block->n, p->dim_qk, block->odd_columns, 1);
 }
 
-/* Lanes of a panel that are odd. */
-static void lanes_find_odd(unsigned *odd, const REAL *panel, int64_t dim,
-                           float least)
-{
-    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
-        sizes lanes = no_sizes;
-
-        for (int64_t c = 0; c < dim; c++)
-            sizes_add(&lanes, v_load(panel + c * TILE_ROWS + v * LANES));
-        odd[v] = sizes_odd(&lanes, least);
-    }
-}
-
 /* d_o as a panel. */
-static void gradient_prepare(const attn__problem *p, attn__tile *tile)
+static void gradient_prepare_tile(const attn__problem *p, attn__tile *tile)
 {
     parts_of_panel(tile->do_parts, panel_part(p->dim_v), tile->d_o, p->dim_v,
                    1, PARTS, true);
-    lanes_find_odd(tile->odd_do, tile->d_o, p->dim_v, EVEN_BOTH);
-    lanes_find_odd(tile->odd_q, tile->q, p->dim_qk, EVEN_LEAST);
+    lanes_odd(tile->odd_do, tile->d_o, p->dim_v, EVEN_BOTH);
+    lanes_odd(tile->odd_q, tile->q, p->dim_qk, EVEN_LEAST);
 }
 
-/* SUM_TILES is 1 here: rows are the lanes of one tile. */
-static inline uint32_t rows_odd_q(const attn__slot *slot)
+static inline uint32_t lane_bits(const unsigned *odd)
 {
-    return slot->tiles->odd_q[0] | slot->tiles->odd_q[1] << LANES;
-}
-
-static inline uint32_t rows_odd_do(const attn__slot *slot)
-{
-    return slot->tiles->odd_do[0] | slot->tiles->odd_do[1] << LANES;
+    return odd[0] | odd[1] << LANES;
 }
 
 /* bf16s in one part of rows with so many columns. */
@@ -71,25 +55,24 @@ static inline ptrdiff_t rows_part(int64_t padded)
     return padded / LANES * AMX_TILE;
 }
 
-/* q and d_o as rows. */
-static void rows_prepare(const attn__problem *p, const attn__slot *slot,
-                         int64_t n)
+/* q and d_o as rows: SUM_TILES is 1 here, rows are the lanes of one tile. */
+static void gradient_prepare_rows(const attn__problem *p,
+                                  const attn__slot *slot, int64_t n)
 {
     const int64_t qk = pad(p->dim_qk), v = pad(p->dim_v);
 
     parts_of_right(slot->q_row_parts, rows_part(qk), slot->q_rows, qk, n,
-                   qk / LANES, rows_odd_q(slot), 1, PARTS, true);
+                   qk / LANES, lane_bits(slot->tiles->odd_q), 1, PARTS, true);
     parts_of_right(slot->do_row_parts, rows_part(v), slot->do_rows, v, n,
-                   v / LANES, rows_odd_do(slot), 1, PARTS, true);
+                   v / LANES, lane_bits(slot->tiles->odd_do), 1, PARTS, true);
 }
 
 /* Whether some product leaves pairs out that are then added one by one. */
 static inline bool pairs_are_odd(const attn__tile *tile,
                                  const key_block *block)
 {
-    return (block->odd_columns != 0) | (tile->odd_q[0] != 0) |
-           (tile->odd_q[1] != 0) | (tile->odd_do[0] != 0) |
-           (tile->odd_do[1] != 0);
+    return block->odd_columns || lane_bits(tile->odd_q) ||
+           lane_bits(tile->odd_do);
 }
 
 /* delta as a product of o with d_o, of which the diagonal: summed as dp is. */
@@ -99,7 +82,7 @@ static void gradient_delta(const attn__problem *p, const attn__unit *u,
 {
     const ptrdiff_t steps = steps_of(p->dim_v);
     REAL *rows = slot->product, *delta = tile->delta;
-    uint32_t odd = tile->odd_do[0] | tile->odd_do[1] << LANES;
+    uint32_t odd = lane_bits(tile->odd_do);
 
     rows_load(rows, tile, &p->o, u->b, seq->q_start, p->dim_v);
     odd |= (uint32_t)rows_odd(rows, pad(p->dim_v), TILE_ROWS, p->dim_v,
@@ -145,11 +128,11 @@ static inline void sums_add(REAL *to, ptrdiff_t row, const REAL *sums,
                           v_set1(1 / DS_SCALE), v_load(to + r * row + v)));
 }
 
-/* panel[c][lane] += ds k. */
+/* panel[c][lane] += ds k, ds and `visible` [key][SUM_ROWS]. */
 static void dq_product(const attn__problem *p, const attn__slot *slot,
-                       const key_block *block, ptrdiff_t first, REAL *panel)
+                       const key_block *block, const REAL *ds,
+                       const REAL_INT *visible, REAL *panel)
 {
-    const REAL *ds = (const REAL *)slot->ds + first;
     const tile_operand right = weights_of(slot->p_parts);
     const ptrdiff_t steps = steps_of(block->n);
     REAL *sums = slot->product;
@@ -172,8 +155,8 @@ static void dq_product(const attn__problem *p, const attn__slot *slot,
         tiles_store(1, sums + (c + AMX_ROWS) * TILE_ROWS);
     }
     sums_add(panel, TILE_ROWS, sums, p->dim_qk);
-    panel_add_odd(panel, ds, (const REAL_INT *)slot->visible + first, block->k,
-                  block->k_row, p->dim_qk, block, block->odd_columns);
+    panel_add_odd(panel, ds, visible, block->k, block->k_row, p->dim_qk, block,
+                  block->odd_columns);
 }
 
 /* The visible pairs of odd rows into out[key][c]. */
@@ -181,9 +164,10 @@ static void dkv_add_odd(const attn__slot *slot, const row_sum *x, REAL *out,
                         int64_t n)
 {
     const REAL_INT *visible = slot->visible;
+    const uint32_t odd = lane_bits(x->odd);
 
-    for (int64_t r = 0; x->odd && r < x->n_rows; r++)
-        for (int64_t j = 0; (x->odd >> r & 1) && j < n; j++)
+    for (int64_t r = 0; odd && r < x->n_rows; r++)
+        for (int64_t j = 0; (odd >> r & 1) && j < n; j++)
             for (int64_t c = 0; visible[j * SUM_ROWS + r] && c < x->padded;
                  c += LANES)
                 v_store(out + j * x->padded + c,

@@ -3,34 +3,24 @@
  * The other products of backward by vectors, operands read in place. Its
  * counterpart is gradient_by_tiles_tmpl.h. */
 
-static inline void gradient_keys(const attn__problem *p,
-                                 const attn__slot *slot, key_block *block,
-                                 int64_t place)
+static inline void gradient_prepare_keys(const attn__problem *p,
+                                         const attn__slot *slot,
+                                         key_block *block, int64_t place,
+                                         bool for_dq)
 {
-    (void)p, (void)slot, (void)block, (void)place;
+    (void)p, (void)slot, (void)block, (void)place, (void)for_dq;
 }
 
-static inline void gradient_prepare(const attn__problem *p, attn__tile *tile)
+static inline void gradient_prepare_tile(const attn__problem *p,
+                                         attn__tile *tile)
 {
     (void)p, (void)tile;
 }
 
-static inline void rows_prepare(const attn__problem *p, const attn__slot *slot,
-                                int64_t n)
+static inline void gradient_prepare_rows(const attn__problem *p,
+                                         const attn__slot *slot, int64_t n)
 {
     (void)p, (void)slot, (void)n;
-}
-
-static inline uint32_t rows_odd_q(const attn__slot *slot)
-{
-    (void)slot;
-    return 0;
-}
-
-static inline uint32_t rows_odd_do(const attn__slot *slot)
-{
-    (void)slot;
-    return 0;
 }
 
 static inline bool pairs_are_odd(const attn__tile *tile,
@@ -59,16 +49,15 @@ static inline void dp_product(const attn__problem *p, const attn__slot *slot,
     product_run(PRODUCT_SCALE, &values, block->n, &out);
 }
 
-/* panel[c][lane] += ds k, of ds from column `first` on. */
+/* panel[c][lane] += ds k, ds [key][SUM_ROWS]. */
 static inline void dq_product(const attn__problem *p, const attn__slot *slot,
-                              const key_block *block, ptrdiff_t first,
-                              REAL *panel)
+                              const key_block *block, const REAL *ds,
+                              const REAL_INT *visible, REAL *panel)
 {
-    const product keys = {block->k, 1,        block->k_row,
-                          (const REAL *)slot->ds + first,
-                          SUM_ROWS, block->n};
+    const product keys = dq_terms(block, ds);
     const product_out out = {panel, TILE_ROWS, NULL, 1, false};
 
+    (void)slot, (void)visible;
     product_run(PRODUCT_ADD, &keys, p->dim_qk, &out);
 }
 
@@ -78,8 +67,7 @@ static inline void dkv_product(const attn__problem *p, const attn__slot *slot,
 {
     (void)p, (void)slot;
     for (int64_t c = 0; c < x->padded; c += TILE_ROWS) {
-        const product sum = {x->a,      SUM_ROWS,  1, x->rows + c,
-                             x->padded, x->n_rows};
+        const product sum = row_terms(x, c);
         const product_out to = {out + c, x->padded, NULL, 1, false};
 
         product_run(PRODUCT_ADD, &sum, n, &to);

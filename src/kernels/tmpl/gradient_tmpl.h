@@ -52,9 +52,22 @@ typedef struct row_sum {
     const REAL *a;         /* [key][SUM_ROWS]: weights or ds */
     const REAL *rows;      /* [SUM_ROWS][padded]: d_o or q */
     const uint16_t *parts; /* of the rows, where products are by tiles */
-    uint32_t odd;          /* rows that have none, a bit each */
+    const unsigned *odd;   /* rows that have none, as lanes */
     int64_t n_rows, padded;
 } row_sum;
+
+/* The sum by vectors, for columns from c on. */
+static inline product row_terms(const row_sum *x, int64_t c)
+{
+    return (product){x->a,      SUM_ROWS,  1, x->rows + c,
+                     x->padded, x->n_rows};
+}
+
+/* ds k of a block by vectors, ds [key][SUM_ROWS]. */
+static inline product dq_terms(const key_block *block, const REAL *ds)
+{
+    return (product){block->k, 1, block->k_row, ds, SUM_ROWS, block->n};
+}
 
 /* sum_c d_o_c o_c of each lane, term by term as the product sums dp: where one
  * key has all the weight o is its v, and dp - delta then is 0 instead of what
@@ -141,9 +154,22 @@ static void gradient_load(const attn__problem *p, const attn__unit *u,
     tile_pack(tile->q, tile, &p->q, u->b, seq->q_start, p->dim_qk);
     tile_prepare(p, tile);
     tile_pack(tile->d_o, tile, &p->d_o, u->b, seq->q_start, p->dim_v);
-    gradient_prepare(p, tile);
+    gradient_prepare_tile(p, tile);
     gradient_delta(p, u, seq, slot, tile);
     gradient_stats(p, u, seq, tile);
+}
+
+/* A block of keys, ready for the products of backward: dq's too, or not. */
+static key_block gradient_load_keys(const attn__problem *p,
+                                    const attn__unit *u,
+                                    const attn__sequence *seq,
+                                    const attn__slot *slot, int64_t j0,
+                                    int64_t j1, int64_t place, bool for_dq)
+{
+    key_block block = keys_load(p, u, seq, slot, j0, j1, place);
+
+    gradient_prepare_keys(p, slot, &block, place, for_dq);
+    return block;
 }
 
 /* e^(s - lse), from the two parts of lse. Where weights are level, s - lse is
@@ -271,15 +297,14 @@ static void gradient_add_dq(const attn__problem *p, const attn__slot *slot,
                             REAL *panel, bool careful)
 {
     const REAL *ds = (const REAL *)slot->ds + first;
-    const product keys = {block->k, 1,        block->k_row,
-                          ds,       SUM_ROWS, block->n};
+    const REAL_INT *visible = (const REAL_INT *)slot->visible + first;
+    const product keys = dq_terms(block, ds);
     const product_out out = {panel, TILE_ROWS, NULL, 1, false};
 
     if (careful)
-        product_careful(PRODUCT_ADD, &keys, p->dim_qk, &out,
-                        (const REAL_INT *)slot->visible + first, false);
+        product_careful(PRODUCT_ADD, &keys, p->dim_qk, &out, visible, false);
     else
-        dq_product(p, slot, block, first, panel);
+        dq_product(p, slot, block, ds, visible, panel);
 }
 
 /* REALs of a row of a share of dq (slot.h), and of the whole. */

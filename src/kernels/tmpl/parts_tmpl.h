@@ -131,24 +131,24 @@ static uint64_t rows_odd(const REAL *rows, ptrdiff_t row, int64_t n,
     return odd;
 }
 
-/* The 32 numbers of x and y into a row of a tile of each of `parts`. */
-static inline __attribute__((always_inline)) void
-parts_of_vectors(uint16_t *to, ptrdiff_t part_size, V x, V y, const int parts,
-                 const bool exact)
+/* Lanes of a panel [dim][lane] that are odd, a bit each. */
+static void lanes_odd(unsigned *odd, const REAL *panel, int64_t dim,
+                      float least)
 {
-    V a[3], b[3];
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+        sizes lanes = no_sizes;
 
-    parts_split(x, a, parts, exact);
-    parts_split(y, b, parts, exact);
-    UNROLL(3)
-    for (int i = 0; i < parts; i++)
-        parts_store_row(to + i * part_size, a[i], b[i]);
+        for (int64_t c = 0; c < dim; c++)
+            sizes_add(&lanes, v_load(panel + c * TILE_ROWS + v * LANES));
+        odd[v] = sizes_odd(&lanes, least);
+    }
 }
 
-/* x and y by turns, two rows of a right operand, into each of `parts`. */
+/* The 32 numbers of x and y into a row of a tile of each of `parts`: one after
+ * the other, or as `pairs`, two rows of a right operand, by turns. */
 static inline __attribute__((always_inline)) void
-parts_of_pairs(uint16_t *to, ptrdiff_t part_size, V x, V y, const int parts,
-               const bool exact)
+parts_of_vectors(uint16_t *to, ptrdiff_t part_size, V x, V y, const bool pairs,
+                 const int parts, const bool exact)
 {
     V a[3], b[3];
 
@@ -156,7 +156,8 @@ parts_of_pairs(uint16_t *to, ptrdiff_t part_size, V x, V y, const int parts,
     parts_split(y, b, parts, exact);
     UNROLL(3)
     for (int i = 0; i < parts; i++)
-        parts_store_pairs(to + i * part_size, a[i], b[i]);
+        (pairs ? parts_store_pairs : parts_store_row)(to + i * part_size, a[i],
+                                                      b[i]);
 }
 
 /* rows[j][c] times scale as [part][j / 16][c / 32][16][32]: left operands whose
@@ -181,7 +182,7 @@ parts_of_rows(uint16_t *out, ptrdiff_t part_size, const REAL *rows,
                              part_of_nan(some_load(from + LANES,
                                                    there - LANES)) *
                                  v_set1(scale),
-                             parts, exact);
+                             false, parts, exact);
         }
 }
 
@@ -222,7 +223,8 @@ static void parts_of_columns(uint16_t *out, ptrdiff_t part_size,
             columns_load(high, rows + c, row, t * AMX_STEP + LANES, n, dim - c,
                          odd, scale);
             for (ptrdiff_t r = 0; r < LANES; r++, to += AMX_STEP)
-                parts_of_vectors(to, part_size, low[r], high[r], PARTS, true);
+                parts_of_vectors(to, part_size, low[r], high[r], false, PARTS,
+                                 true);
         }
 }
 
@@ -247,7 +249,8 @@ parts_of_right(uint16_t *out, ptrdiff_t part_size, const REAL *rows,
                                                    v * LANES)) *
                                     v_set1(scale)
                               : v_set1(0);
-            parts_of_pairs(to, part_size, pair[0], pair[1], parts, exact);
+            parts_of_vectors(to, part_size, pair[0], pair[1], true, parts,
+                             exact);
         }
 }
 
