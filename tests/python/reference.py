@@ -12,6 +12,10 @@ u = the unit roundoff, d = D, n = Lk and per row S = the largest of
     o      (E + (n + 4) u) sum p f |v|
     ds     C p (2 R + |dlse|), C = 3 E + (2 dv + n + 16) u + softcap's
     sums   of N such terms add (N + 4) u
+
+A weight below the smallest normal number is 0 (least), so each pair may lose
+that much of a weight: least |v| of o, least |do| of dv, least (2 R + |dlse|) of
+ds.
 """
 
 from dataclasses import dataclass, field
@@ -30,6 +34,9 @@ HALF_ULP = {"float64": 0, "float32": 0, "bfloat16": 2.0**-9,
 # Below these, results are subnormal: rounded to, or flushed below, this much.
 TINY = {"float64": 2.0**-1022, "float32": 2.0**-126, "bfloat16": 2.0**-126,
         "float16": 2.0**-25}
+# The smallest weight that is not 0.
+LEAST_WEIGHT = {"float64": 2.0**-1022, "float32": 2.0**-126,
+                "bfloat16": 2.0**-126, "float16": 2.0**-126}
 
 
 @dataclass
@@ -195,12 +202,13 @@ def forward(p, mask=None):
     error = (4 * (p.dim + 4) * size + 2 * n + 16) * p.u
     o = np.einsum("bhij,bhjd->bhid", w * f, v)
     mass = np.einsum("bhij,bhjd->bhid", w * f, abs(v))
+    lost = np.einsum("bhij,bhjd->bhid", least_weights(p, w) * f, abs(v))
     with np.errstate(divide="ignore", invalid="ignore"):
         log = np.where(w > 0, np.log(np.where(w > 0, w, 1)), 0)
     known = np.where(np.isfinite(lse), abs(lse), 0)
     return {
         "o": Bounded(o, (error + (n + 4) * p.u + p.held) * mass
-                     + p.half_ulp * abs(o) + tiny(p)),
+                     + lost + p.half_ulp * abs(o) + tiny(p)),
         "lse": Bounded(lse, ((p.dim + 5) * size[..., 0] + n + 8 + 2 * known)
                        * p.u),
         "weights": Bounded(w, error * w + min(tiny(p), TINY["float32"])),
@@ -212,6 +220,11 @@ def forward(p, mask=None):
 
 def tiny(p):
     return TINY[p.q.dtype.name]
+
+
+def least_weights(p, w):
+    """What a weight may lose by being 0, for each that is not 0 anyway."""
+    return np.where(w > 0, LEAST_WEIGHT[p.q.dtype.name], 0)
 
 
 def backward(p, do, dlse=None, mask=None):
@@ -241,7 +254,7 @@ def backward(p, do, dlse=None, mask=None):
         through = ds * (1 - (capped / cap) ** 2)
     # Sums are over at most this many terms.
     most = max(p.len_q, p.len_k) * max(p.group, p.batch) * p.heads
-    pair = (per_pair + (most + 4) * p.u) * w * gain
+    pair = ((per_pair + (most + 4) * p.u) * w + least_weights(p, w)) * gain
     at, j = positions(p)
     distance = abs(at - j)
     c = abs(p.scale)
@@ -254,8 +267,9 @@ def backward(p, do, dlse=None, mask=None):
     def shared(x):  # summed over the query heads that share a KV head
         return x.reshape((p.batch, p.heads_kv, p.group) + x.shape[2:]).sum(2)
 
-    mass_v = np.einsum("bhij,bhid->bhjd", (error + (most + 4) * p.u + p.held)
-                       * w * f, abs(do))
+    mass_v = np.einsum("bhij,bhid->bhjd",
+                       ((error + (most + 4) * p.u + p.held) * w
+                        + least_weights(p, w)) * f, abs(do))
     out = {
         "dq": rounded(p.scale * np.einsum("bhij,bhjd->bhid", through, k),
                       c * np.einsum("bhij,bhjd->bhid", pair, abs(k))),

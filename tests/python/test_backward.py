@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attn
-from reference import backward, check
+from reference import Problem, backward, check, forward
 from strategies import FLOATS, problems
 
 NAMES = ("dq", "dk", "dv", "dbias", "dsinks", "dslopes")
@@ -32,6 +32,23 @@ def test_every_gradient_is_within_its_bound(case):
     dq, dk, dv = g
     assert dq is g.dq and dk is g.dk and dv is g.dv
     assert (dq.dtype, dk.dtype, dv.dtype) == (p.q.dtype,) * 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_weight_that_is_dropped_costs_no_more_than_it_was(dtype):
+    """e^s just below the smallest normal number: its share of o and dv is
+    lost, which shows where v and do are large and nothing else is there."""
+    s = -87.5 if dtype == "float32" else -708.5
+    q = np.array([[[[1]]]], dtype)
+    k = np.array([[[[0], [s]]]], dtype)
+    v = np.array([[[[0], [40]]]], dtype)
+    do = np.array([[[[30]]]], dtype)
+    p = Problem(q, k, v, {"scale": 1.0})
+    o, lse = attn.attention(q, k, v, return_lse=True, scale=1.0)
+    g = attn.attention_backward(do, q, k, v, o, lse, scale=1.0)
+    assert o.item() == 0 and g.dv[0, 0, 1, 0] == 0
+    check("o", o, forward(p)["o"])
+    check_gradients(g, backward(p, do))
 
 
 @given(problems(backward=True))
