@@ -168,7 +168,78 @@ EMULATED __m512 emulated_shuffle_ps(__m512 a, __m512 b, int how)
     return r;
 }
 
+/* Quads: quarters of 16 floats, halves of 8 doubles. */
+#define EMULATE_QUADS(suffix, vector, part, quads)                            \
+    EMULATED vector emulated_insert_##suffix(vector a, part b, int at)        \
+    {                                                                         \
+        for (int i = 0; i < 4; i++)                                           \
+            a[4 * at + i] = b[i];                                             \
+        return a;                                                             \
+    }                                                                         \
+    EMULATED part emulated_extract_##suffix(vector a, int at)                 \
+    {                                                                         \
+        part r = {0};                                                         \
+                                                                              \
+        for (int i = 0; i < 4; i++)                                           \
+            r[i] = a[4 * at + i];                                             \
+        return r;                                                             \
+    }                                                                         \
+    EMULATED vector emulated_broadcast_##suffix(part b)                       \
+    {                                                                         \
+        vector a;                                                             \
+                                                                              \
+        for (int i = 0; i < 4 * quads; i++)                                   \
+            a[i] = b[i % 4];                                                  \
+        return a;                                                             \
+    }                                                                         \
+    EMULATED vector emulated_permute_##suffix(vector a, int how)              \
+    {                                                                         \
+        vector r;                                                             \
+                                                                              \
+        for (int i = 0; i < 4 * quads; i++)                                   \
+            r[i] = a[i / 4 * 4 + (how >> 2 * (i % 4) & 3)];                   \
+        return r;                                                             \
+    }
+
+EMULATE_QUADS(ps, __m512, __m128, 4)
+EMULATE_QUADS(pd, __m512d, __m256d, 2)
+
+#undef _mm512_insertf32x4
+#undef _mm512_insertf64x4
+#undef _mm512_extractf32x4_ps
+#undef _mm512_extractf64x4_pd
+#undef _mm512_permute_ps
+#undef _mm512_permutex_pd
+#define _mm512_insertf32x4 emulated_insert_ps
+#define _mm512_insertf64x4 emulated_insert_pd
+#define _mm512_extractf32x4_ps emulated_extract_ps
+#define _mm512_extractf64x4_pd emulated_extract_pd
+#define _mm512_castps128_ps512(a) emulated_insert_ps((__m512){0}, a, 0)
+#define _mm512_castpd256_pd512(a) emulated_insert_pd((__m512d){0}, a, 0)
+#define _mm512_castps512_ps128(a) emulated_extract_ps(a, 0)
+#define _mm512_castpd512_pd256(a) emulated_extract_pd(a, 0)
+#define _mm512_broadcast_f32x4 emulated_broadcast_ps
+#define _mm512_broadcast_f64x4 emulated_broadcast_pd
+#define _mm512_permute_ps emulated_permute_ps
+#define _mm512_permutex_pd emulated_permute_pd
+
 /* ------------------------------------------------------------- integers */
+
+#define _mm512_set_epi64(h, g, f, e, d, c, b, a)                              \
+    ((__m512i)(emulated_i64){a, b, c, d, e, f, g, h})
+
+#define _mm512_permutex2var_pd emulated_permutex2var_pd
+EMULATED __m512d emulated_permutex2var_pd(__m512d a, __m512i from, __m512d b)
+{
+    __m512d r;
+
+    for (int i = 0; i < 8; i++) {
+        const int64_t at = ((emulated_i64)from)[i];
+
+        r[i] = (at & 8 ? b : a)[at & 7];
+    }
+    return r;
+}
 
 #define _mm512_load_si512 emulated_load_si512
 EMULATED __m512i emulated_load_si512(const void *p)

@@ -179,26 +179,31 @@ static inline V v_of_bytes(const char *p)
 #endif
 }
 
-/* a[i] lane k becomes a[k] lane i. */
+/* Within each quad of four vectors: a[i] lane k becomes a[k] lane i. */
 #if REAL_BITS == 32
+static inline void v_quads_transpose(V *a)
+{
+    const V x = _mm256_unpacklo_ps(a[0], a[1]);
+    const V y = _mm256_unpackhi_ps(a[0], a[1]);
+    const V z = _mm256_unpacklo_ps(a[2], a[3]);
+    const V w = _mm256_unpackhi_ps(a[2], a[3]);
+
+    a[0] = _mm256_shuffle_ps(x, z, 0x44);
+    a[1] = _mm256_shuffle_ps(x, z, 0xee);
+    a[2] = _mm256_shuffle_ps(y, w, 0x44);
+    a[3] = _mm256_shuffle_ps(y, w, 0xee);
+}
+
+/* a[i] lane k becomes a[k] lane i. */
 static inline void v_transpose(V *a)
 {
-    V b[8];
-
-    for (ptrdiff_t i = 0; i < 8; i += 4) {
-        const V x = _mm256_unpacklo_ps(a[i], a[i + 1]);
-        const V y = _mm256_unpackhi_ps(a[i], a[i + 1]);
-        const V z = _mm256_unpacklo_ps(a[i + 2], a[i + 3]);
-        const V w = _mm256_unpackhi_ps(a[i + 2], a[i + 3]);
-
-        b[i] = _mm256_shuffle_ps(x, z, 0x44);
-        b[i + 1] = _mm256_shuffle_ps(x, z, 0xee);
-        b[i + 2] = _mm256_shuffle_ps(y, w, 0x44);
-        b[i + 3] = _mm256_shuffle_ps(y, w, 0xee);
-    }
+    v_quads_transpose(a);
+    v_quads_transpose(a + 4);
     for (ptrdiff_t i = 0; i < 4; i++) {
-        a[i] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x20);
-        a[i + 4] = _mm256_permute2f128_ps(b[i], b[i + 4], 0x31);
+        const V x = a[i], y = a[i + 4];
+
+        a[i] = _mm256_permute2f128_ps(x, y, 0x20);
+        a[i + 4] = _mm256_permute2f128_ps(x, y, 0x31);
     }
 }
 #else
@@ -213,6 +218,99 @@ static inline void v_transpose(V *a)
     a[1] = _mm256_permute2f128_pd(y, w, 0x20);
     a[2] = _mm256_permute2f128_pd(x, z, 0x31);
     a[3] = _mm256_permute2f128_pd(y, w, 0x31);
+}
+
+static inline void v_quads_transpose(V *a)
+{
+    v_transpose(a);
+}
+#endif
+
+/* Quads: four lanes side by side. Quad i of the result: the four numbers at
+ * p[i] + c. */
+#define QUADS (LANES / 4)
+#if REAL_BITS == 32
+static inline V v_quads(const REAL *const *p, int64_t c)
+{
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p[0] + c)),
+                                _mm_loadu_ps(p[1] + c), 1);
+}
+
+static inline __m128i quads_of_halves(const uint16_t *const *p, int64_t c)
+{
+    return _mm_castpd_si128(
+        _mm_loadh_pd(_mm_castsi128_pd(
+                         _mm_loadl_epi64((const __m128i_u *)(p[0] + c))),
+                     (const double *)(const void *)(p[1] + c)));
+}
+
+static inline V v_quads_of_bf16(const uint16_t *const *p, int64_t c)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(
+        _mm256_cvtepu16_epi32(quads_of_halves(p, c)), 16));
+}
+
+static inline V v_quads_of_f16(const uint16_t *const *p, int64_t c)
+{
+    return _mm256_cvtph_ps(quads_of_halves(p, c));
+}
+
+/* The four numbers at p, in every quad. */
+static inline V v_quad_set(const REAL *p)
+{
+    return _mm256_broadcast_ps((const __m128 *)(const void *)p);
+}
+
+/* Lane i < 4 of each quad in all its lanes. */
+static inline V v_quad_spread(V a, int i)
+{
+    switch (i) {
+    case 0:
+        return _mm256_permute_ps(a, 0x00);
+    case 1:
+        return _mm256_permute_ps(a, 0x55);
+    case 2:
+        return _mm256_permute_ps(a, 0xaa);
+    default:
+        return _mm256_permute_ps(a, 0xff);
+    }
+}
+
+/* Quad i to p + i step. */
+static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
+{
+    _mm_storeu_ps(p, _mm256_castps256_ps128(a));
+    _mm_storeu_ps(p + step, _mm256_extractf128_ps(a, 1));
+}
+#else
+static inline V v_quads(const REAL *const *p, int64_t c)
+{
+    return v_loadu(p[0] + c);
+}
+
+static inline V v_quad_set(const REAL *p)
+{
+    return v_loadu(p);
+}
+
+static inline V v_quad_spread(V a, int i)
+{
+    switch (i) {
+    case 0:
+        return _mm256_permute4x64_pd(a, 0x00);
+    case 1:
+        return _mm256_permute4x64_pd(a, 0x55);
+    case 2:
+        return _mm256_permute4x64_pd(a, 0xaa);
+    default:
+        return _mm256_permute4x64_pd(a, 0xff);
+    }
+}
+
+static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
+{
+    (void)step;
+    v_storeu(p, a);
 }
 #endif
 

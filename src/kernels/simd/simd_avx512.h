@@ -201,29 +201,31 @@ static inline V v_of_bytes(const char *p)
 #endif
 }
 
-/* a[i] lane k becomes a[k] lane i: within quarters of a vector, then the
- * quarters. */
+/* Within each quad of four vectors: a[i] lane k becomes a[k] lane i. */
 #if REAL_BITS == 32
+static inline void v_quads_transpose(V *a)
+{
+    const V x = _mm512_unpacklo_ps(a[0], a[1]);
+    const V y = _mm512_unpackhi_ps(a[0], a[1]);
+    const V z = _mm512_unpacklo_ps(a[2], a[3]);
+    const V w = _mm512_unpackhi_ps(a[2], a[3]);
+
+    a[0] = _mm512_shuffle_ps(x, z, 0x44);
+    a[1] = _mm512_shuffle_ps(x, z, 0xee);
+    a[2] = _mm512_shuffle_ps(y, w, 0x44);
+    a[3] = _mm512_shuffle_ps(y, w, 0xee);
+}
+
+/* a[i] lane k becomes a[k] lane i: within quads, then the quads. */
 static inline void v_transpose(V *a)
 {
-    V b[16];
-
-    for (ptrdiff_t i = 0; i < 16; i += 4) {
-        const V x = _mm512_unpacklo_ps(a[i], a[i + 1]);
-        const V y = _mm512_unpackhi_ps(a[i], a[i + 1]);
-        const V z = _mm512_unpacklo_ps(a[i + 2], a[i + 3]);
-        const V w = _mm512_unpackhi_ps(a[i + 2], a[i + 3]);
-
-        b[i] = _mm512_shuffle_ps(x, z, 0x44);
-        b[i + 1] = _mm512_shuffle_ps(x, z, 0xee);
-        b[i + 2] = _mm512_shuffle_ps(y, w, 0x44);
-        b[i + 3] = _mm512_shuffle_ps(y, w, 0xee);
-    }
+    for (ptrdiff_t i = 0; i < 16; i += 4)
+        v_quads_transpose(a + i);
     for (ptrdiff_t i = 0; i < 4; i++) {
-        const V x = _mm512_shuffle_f32x4(b[i], b[i + 4], 0x88);
-        const V y = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0x88);
-        const V z = _mm512_shuffle_f32x4(b[i], b[i + 4], 0xdd);
-        const V w = _mm512_shuffle_f32x4(b[i + 8], b[i + 12], 0xdd);
+        const V x = _mm512_shuffle_f32x4(a[i], a[i + 4], 0x88);
+        const V y = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0x88);
+        const V z = _mm512_shuffle_f32x4(a[i], a[i + 4], 0xdd);
+        const V w = _mm512_shuffle_f32x4(a[i + 8], a[i + 12], 0xdd);
 
         a[i] = _mm512_shuffle_f32x4(x, y, 0x88);
         a[i + 4] = _mm512_shuffle_f32x4(z, w, 0x88);
@@ -232,6 +234,21 @@ static inline void v_transpose(V *a)
     }
 }
 #else
+static inline void v_quads_transpose(V *a)
+{
+    const __m512i low = _mm512_set_epi64(13, 12, 5, 4, 9, 8, 1, 0);
+    const __m512i high = _mm512_set_epi64(15, 14, 7, 6, 11, 10, 3, 2);
+    const V x = _mm512_unpacklo_pd(a[0], a[1]);
+    const V y = _mm512_unpackhi_pd(a[0], a[1]);
+    const V z = _mm512_unpacklo_pd(a[2], a[3]);
+    const V w = _mm512_unpackhi_pd(a[2], a[3]);
+
+    a[0] = _mm512_permutex2var_pd(x, low, z);
+    a[1] = _mm512_permutex2var_pd(y, low, w);
+    a[2] = _mm512_permutex2var_pd(x, high, z);
+    a[3] = _mm512_permutex2var_pd(y, high, w);
+}
+
 static inline void v_transpose(V *a)
 {
     V b[8];
@@ -251,6 +268,105 @@ static inline void v_transpose(V *a)
         a[i + 4] = _mm512_shuffle_f64x2(x, y, 0xdd);
         a[i + 6] = _mm512_shuffle_f64x2(z, w, 0xdd);
     }
+}
+#endif
+
+/* Quads: four lanes side by side. Quad i of the result: the four numbers at
+ * p[i] + c. */
+#define QUADS (LANES / 4)
+#if REAL_BITS == 32
+static inline V v_quads(const REAL *const *p, int64_t c)
+{
+    __m512 a = _mm512_castps128_ps512(_mm_loadu_ps(p[0] + c));
+
+    a = _mm512_insertf32x4(a, _mm_loadu_ps(p[1] + c), 1);
+    a = _mm512_insertf32x4(a, _mm_loadu_ps(p[2] + c), 2);
+    return _mm512_insertf32x4(a, _mm_loadu_ps(p[3] + c), 3);
+}
+
+static inline __m256i quads_of_halves(const uint16_t *const *p, int64_t c)
+{
+    __m128i pair[2];
+
+    for (ptrdiff_t i = 0; i < 2; i++)
+        pair[i] = _mm_unpacklo_epi64(
+            _mm_loadl_epi64((const __m128i_u *)(p[2 * i] + c)),
+            _mm_loadl_epi64((const __m128i_u *)(p[2 * i + 1] + c)));
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(pair[0]), pair[1],
+                                   1);
+}
+
+static inline V v_quads_of_bf16(const uint16_t *const *p, int64_t c)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(
+        _mm512_cvtepu16_epi32(quads_of_halves(p, c)), 16));
+}
+
+static inline V v_quads_of_f16(const uint16_t *const *p, int64_t c)
+{
+    return _mm512_cvtph_ps(quads_of_halves(p, c));
+}
+
+/* The four numbers at p, in every quad. */
+static inline V v_quad_set(const REAL *p)
+{
+    return _mm512_broadcast_f32x4(_mm_loadu_ps(p));
+}
+
+/* Lane i < 4 of each quad in all its lanes. */
+static inline V v_quad_spread(V a, int i)
+{
+    switch (i) {
+    case 0:
+        return _mm512_permute_ps(a, 0x00);
+    case 1:
+        return _mm512_permute_ps(a, 0x55);
+    case 2:
+        return _mm512_permute_ps(a, 0xaa);
+    default:
+        return _mm512_permute_ps(a, 0xff);
+    }
+}
+
+/* Quad i to p + i step. */
+static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
+{
+    _mm_storeu_ps(p, _mm512_castps512_ps128(a));
+    _mm_storeu_ps(p + step, _mm512_extractf32x4_ps(a, 1));
+    _mm_storeu_ps(p + 2 * step, _mm512_extractf32x4_ps(a, 2));
+    _mm_storeu_ps(p + 3 * step, _mm512_extractf32x4_ps(a, 3));
+}
+#else
+static inline V v_quads(const REAL *const *p, int64_t c)
+{
+    return _mm512_insertf64x4(
+        _mm512_castpd256_pd512(_mm256_loadu_pd(p[0] + c)),
+        _mm256_loadu_pd(p[1] + c), 1);
+}
+
+static inline V v_quad_set(const REAL *p)
+{
+    return _mm512_broadcast_f64x4(_mm256_loadu_pd(p));
+}
+
+static inline V v_quad_spread(V a, int i)
+{
+    switch (i) {
+    case 0:
+        return _mm512_permutex_pd(a, 0x00);
+    case 1:
+        return _mm512_permutex_pd(a, 0x55);
+    case 2:
+        return _mm512_permutex_pd(a, 0xaa);
+    default:
+        return _mm512_permutex_pd(a, 0xff);
+    }
+}
+
+static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
+{
+    _mm256_storeu_pd(p, _mm512_castpd512_pd256(a));
+    _mm256_storeu_pd(p + step, _mm512_extractf64x4_pd(a, 1));
 }
 #endif
 

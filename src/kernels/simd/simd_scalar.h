@@ -208,4 +208,76 @@ static inline void v_transpose(V *a)
         }
 }
 
+/* Within each quad of four vectors: a[i] lane k becomes a[k] lane i. */
+static inline void v_quads_transpose(V *a)
+{
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        for (ptrdiff_t i = lane % 4 + 1; i < 4; i++) {
+            const ptrdiff_t other = lane / 4 * 4 + i;
+            const REAL x = a[i][lane];
+
+            a[i][lane] = a[lane % 4][other];
+            a[lane % 4][other] = x;
+        }
+}
+
+/* Quads: four lanes side by side. Quad i of the result: the four numbers at
+ * p[i] + c. */
+#define QUADS (LANES / 4)
+static inline V v_quads(const REAL *const *p, int64_t c)
+{
+    V a;
+
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        a[lane] = p[lane / 4][c + lane % 4];
+    return a;
+}
+
+#if REAL_BITS == 32
+static inline V v_quads_of_bf16(const uint16_t *const *p, int64_t c)
+{
+    V a;
+
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        a[lane] = attn__f32_of_bf16(p[lane / 4][c + lane % 4]);
+    return a;
+}
+
+static inline V v_quads_of_f16(const uint16_t *const *p, int64_t c)
+{
+    V a;
+
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        a[lane] = attn__f32_of_f16(p[lane / 4][c + lane % 4]);
+    return a;
+}
+#endif
+
+/* The four numbers at p, in every quad. */
+static inline V v_quad_set(const REAL *p)
+{
+    V a;
+
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        a[lane] = p[lane % 4];
+    return a;
+}
+
+/* Lane i < 4 of each quad in all its lanes. */
+static inline V v_quad_spread(V a, int i)
+{
+    V b;
+
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        b[lane] = a[lane / 4 * 4 + i];
+    return b;
+}
+
+/* Quad i to p + i step. */
+static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
+{
+    for (ptrdiff_t lane = 0; lane < LANES; lane++)
+        p[lane / 4 * step + lane % 4] = a[lane];
+}
+
 #endif

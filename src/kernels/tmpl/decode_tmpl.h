@@ -19,17 +19,28 @@
 /* Vectors of keys, and of columns of v, beside them: sums are registers, and
  * enough of them that none waits for itself. */
 #define KEY_VECTORS 2
-#define VALUE_VECTORS (VECTOR_BYTES == 64 ? 4 : 2)
 #define SCORE_KEYS (KEY_VECTORS * LANES)
-/* Keys whose values are added between two looks ahead. */
+#define SCORE_SUMS (KEY_VECTORS * FEW_ROWS)
+#define VALUE_SUMS (VECTOR_BYTES == 64 ? 16 : 8)
+/* Up to so many rows, keys are in the lanes of the scores, and rows above: with
+ * more registers it pays for more rows to keep four columns at hand. */
+#define COLUMN_ROWS (VECTOR_BYTES == 64 ? 4 : 2)
+/* Keys whose weights are formed, and whose values are added, between two looks
+ * ahead. */
+#define WEIGHT_KEYS 4
 #define VALUE_KEYS 8
 #define LINE_BYTES 64
 
-/* Where the keys [j0, j0 + n) of a block lie. */
+/* Where the keys [j0, j0 + n) lie. */
 typedef struct key_rows {
     int64_t j0, n;
-    const ELEM *k[ATTN__BLOCK_KEYS], *v[ATTN__BLOCK_KEYS];
+    const ELEM **k, **v;
 } key_rows;
+
+/* Those of a block. */
+typedef struct block_rows {
+    const ELEM *k[ATTN__BLOCK_KEYS], *v[ATTN__BLOCK_KEYS];
+} block_rows;
 
 static ptrdiff_t padded(int64_t dim)
 {
@@ -44,23 +55,29 @@ static void rows_of(const attn__problem *p, const attn__view *view,
 {
     const bool paged = p->block_table.data;
 
-    for (int64_t j = 0; j < n; j++)
-        rows[j] = j == 0 || (paged && (j0 + j) % p->page_size == 0)
-                      ? key_at(p, view, u->b, seq, u->kv_head, j0 + j)
-                      : rows[j - 1] + view->stride[2];
+    for (int64_t j = 0; j < n;) {
+        const int64_t page_end =
+            paged ? p->page_size - (j0 + j) % p->page_size : n;
+        const int64_t run = attn__min_i64(n - j, page_end);
+        const ELEM *row = key_at(p, view, u->b, seq, u->kv_head, j0 + j);
+
+        for (int64_t i = 0; i < run; i++)
+            rows[j + i] = row + i * view->stride[2];
+        j += run;
+    }
 }
 
 static key_rows rows_find(const attn__problem *p, const attn__unit *u,
-                          const attn__sequence *seq, int64_t j0, int64_t end)
+                          const attn__sequence *seq, int64_t j0, int64_t end,
+                          block_rows *at)
 {
-    key_rows rows;
+    const int64_t n =
+        attn__max_i64(0, attn__min_i64(ATTN__BLOCK_KEYS, end - j0));
 
-    rows.j0 = j0;
-    rows.n = attn__max_i64(0, attn__min_i64(ATTN__BLOCK_KEYS, end - j0));
-    rows_of(p, &p->k, u, seq, j0, rows.n, rows.k);
+    rows_of(p, &p->k, u, seq, j0, n, at->k);
     if (p->v.data)
-        rows_of(p, &p->v, u, seq, j0, rows.n, rows.v);
-    return rows;
+        rows_of(p, &p->v, u, seq, j0, n, at->v);
+    return (key_rows){j0, n, at->k, at->v};
 }
 
 /* Rows whose columns lie apart are copied, so that vectors can be loaded. */
@@ -117,130 +134,222 @@ static inline void fetch_step(fetch *f)
             f(FEW_ROWS, lane);                                                \
     }
 
-/* sum[row][vector of keys] += q k for `rows` rows, `vectors` vectors of keys,
- * and one part of the columns: in the order that the product has. */
-static inline __attribute__((always_inline)) void
-scores_update(const ptrdiff_t rows, const ptrdiff_t vectors,
-              const V (*k)[KEY_VECTORS], const REAL *q, ptrdiff_t columns,
-              V (*sum)[KEY_VECTORS])
+/* column[k] = column c + k of LANES keys, a key a lane; n <= 4 columns. */
+static inline void keys_by_columns(const ELEM *const *keys, int64_t c,
+                                   const int64_t n, V *column)
 {
-    V acc[FEW_ROWS][KEY_VECTORS];
-
     UNROLL(4)
-    for (ptrdiff_t r = 0; r < rows; r++)
-        for (ptrdiff_t i = 0; i < vectors; i++)
-            acc[r][i] = v_set1(0);
-    for (ptrdiff_t c = 0; c < columns; c++) {
-        V keys[KEY_VECTORS];
+    for (ptrdiff_t i = 0; i < 4; i++) {
+        const ELEM *at[QUADS];
 
-        for (ptrdiff_t i = 0; i < vectors; i++)
-            keys[i] = k[c][i];
+        for (ptrdiff_t quad = 0; quad < QUADS; quad++)
+            at[quad] = keys[4 * quad + i];
+        column[i] = n == 4 ? elems_quads(at, c) : elems_quads_some(at, c, n);
+    }
+    v_quads_transpose(column);
+}
+
+/* Two forms of a product of columns [c, c + n), n <= 4. Keys in the lanes,
+ * acc[r vectors + i] for row r and vector i of keys: the keys' fours are
+ * transposed, and each column meets each row. */
+static inline __attribute__((always_inline)) void
+scores_by_columns(const ptrdiff_t rows, const ptrdiff_t vectors,
+                  const ELEM *const *keys, int64_t c, const int64_t n,
+                  const REAL *q, V *acc)
+{
+    UNROLL(2)
+    for (ptrdiff_t i = 0; i < vectors; i++) {
+        V column[4];
+
+        keys_by_columns(keys + i * LANES, c, n, column);
         UNROLL(4)
-        for (ptrdiff_t r = 0; r < rows; r++) {
-            const V scalar = v_set1(q[c * TILE_ROWS + r]);
-
-            for (ptrdiff_t i = 0; i < vectors; i++)
-                acc[r][i] = v_fma(keys[i], scalar, acc[r][i]);
+        for (ptrdiff_t k = 0; k < 4; k++) {
+            if (k >= n)
+                break;
+            UNROLL(4)
+            for (ptrdiff_t r = 0; r < rows; r++)
+                acc[r * vectors + i] =
+                    v_fma(column[k], v_set1(q[(c + k) * TILE_ROWS + r]),
+                          acc[r * vectors + i]);
         }
     }
-    UNROLL(4)
-    for (ptrdiff_t r = 0; r < rows; r++)
-        for (ptrdiff_t i = 0; i < vectors; i++)
-            sum[r][i] = sum[r][i] + acc[r][i];
 }
 
-/* k[column][i] = LANES keys' columns from c on. */
-static inline void keys_transpose(const ELEM *const *keys, int64_t c,
-                                  int64_t dim, V (*k)[KEY_VECTORS],
-                                  ptrdiff_t vector)
-{
-    const bool whole = dim - c >= LANES;
-    V square[VECTOR_BYTES / sizeof(REAL)];
-
-    UNROLL(16)
-    for (ptrdiff_t i = 0; i < LANES; i++)
-        square[i] = whole ? elems_load(keys[i] + c)
-                          : elems_load_some(keys[i] + c, dim - c);
-    v_transpose(square);
-    UNROLL(16)
-    for (ptrdiff_t i = 0; i < LANES; i++)
-        k[i][vector] = square[i];
-}
-
-/* sum[row][vector] = q k of `vectors` vectors of keys; a step of `meanwhile`
- * for each square. */
+/* Four rows of QUADS keys in the lanes, acc[i] for the i-th of so many keys:
+ * each column of a key is spread over its quad, and meets all rows. */
 static inline __attribute__((always_inline)) void
-scores_of_vectors(const ptrdiff_t vectors, const attn__tile *tile,
-                  const ELEM *const *keys, int64_t dim,
-                  V (*sum)[KEY_VECTORS], fetch *meanwhile)
+scores_by_quads(const ptrdiff_t vectors, const ELEM *const *keys, int64_t c,
+                const int64_t n, const REAL *q, V *acc)
 {
-    for (ptrdiff_t r = 0; r < TILE_ROWS; r++)
-        for (ptrdiff_t i = 0; i < vectors; i++)
-            sum[r][i] = v_set1(0);
-    for (int64_t c0 = 0; c0 < dim; c0 += PRODUCT_STEPS) {
-        const int64_t n = attn__min_i64(PRODUCT_STEPS, dim - c0);
-        const REAL *q = (const REAL *)tile->q + c0 * TILE_ROWS;
-        V k[PRODUCT_STEPS][KEY_VECTORS];
+    V column[4];
 
-        for (int64_t c = 0; c < n; c += LANES)
-            for (ptrdiff_t i = 0; i < vectors; i++) {
-                keys_transpose(keys + i * LANES, c0 + c, dim, k + c, i);
-                fetch_step(meanwhile);
-            }
-#define UPDATE(rows, lane)                                                    \
-    scores_update(rows, vectors, k, q + lane, n, sum + lane)
-        FOR_FEW_ROWS(tile, UPDATE)
-#undef UPDATE
+    UNROLL(4)
+    for (ptrdiff_t k = 0; k < 4; k++)
+        column[k] = k < n ? v_quad_set(q + (c + k) * TILE_ROWS) : v_set1(0);
+    UNROLL(8)
+    for (ptrdiff_t i = 0; i < vectors; i++) {
+        const ELEM *const *at = keys + i * QUADS;
+        const V key = n == 4 ? elems_quads(at, c) : elems_quads_some(at, c, n);
+
+        UNROLL(4)
+        for (int k = 0; k < 4; k++)
+            if (k < n)
+                acc[i] = v_fma(v_quad_spread(key, k), column[k], acc[i]);
     }
 }
 
+/* s[key][lane] = scale q k of `vectors` vectors of keys and of `rows` rows from
+ * `lane` on, by one of the forms, in the order that the product has. */
+static inline __attribute__((always_inline)) void
+scores_of_rows(const ptrdiff_t rows, const ptrdiff_t vectors,
+               const attn__tile *tile, ptrdiff_t lane,
+               const ELEM *const *keys, int64_t dim, REAL scale, REAL *s,
+               fetch *meanwhile)
+{
+    const bool by_columns = rows <= COLUMN_ROWS;
+    const ptrdiff_t sums = (by_columns ? rows : 4) * vectors;
+    const REAL *q = (const REAL *)tile->q + lane;
+    V sum[SCORE_SUMS];
+
+    UNROLL(8)
+    for (ptrdiff_t i = 0; i < sums; i++)
+        sum[i] = v_set1(0);
+    for (int64_t c = 0; c < dim;) {
+        const int64_t end = attn__min_i64(c + PRODUCT_STEPS, dim);
+        V acc[SCORE_SUMS];
+
+        UNROLL(8)
+        for (ptrdiff_t i = 0; i < sums; i++)
+            acc[i] = v_set1(0);
+#define ADD(n)                                                                \
+    (by_columns ? scores_by_columns(rows, vectors, keys, c, n, q, acc)        \
+                : scores_by_quads(sums, keys, c, n, q, acc))
+        for (; c + 4 <= end; c += 4) {
+            ADD(4);
+            fetch_step(meanwhile);
+        }
+        if (c < end)
+            ADD(end - c);
+#undef ADD
+        c = end;
+        UNROLL(8)
+        for (ptrdiff_t i = 0; i < sums; i++)
+            sum[i] = sum[i] + acc[i];
+    }
+    UNROLL(8)
+    for (ptrdiff_t i = 0; i < sums; i++)
+        sum[i] = sum[i] * v_set1(scale);
+    if (by_columns)
+        for (ptrdiff_t i = 0; i < vectors; i++) {
+            V key[4];
+
+            for (ptrdiff_t r = 0; r < 4; r++)
+                key[r] = r < rows ? sum[r * vectors + i] : v_set1(0);
+            v_quads_transpose(key);
+            for (ptrdiff_t k = 0; k < 4; k++)
+                v_quads_store(s + (i * LANES + k) * TILE_ROWS + lane,
+                              4 * TILE_ROWS, key[k]);
+        }
+    else
+        for (ptrdiff_t i = 0; i < sums; i++)
+            v_quads_store(s + i * QUADS * TILE_ROWS + lane, TILE_ROWS, sum[i]);
+}
+
+/* The same for all rows of a tile and SCORE_KEYS keys, or one vector of them. */
 static APART void scores_of_keys(const attn__tile *tile,
                                  const ELEM *const *keys, int64_t dim,
-                                 V (*sum)[KEY_VECTORS], fetch *meanwhile)
+                                 REAL scale, REAL *s, fetch *meanwhile)
 {
-    scores_of_vectors(KEY_VECTORS, tile, keys, dim, sum, meanwhile);
+#define SCORES(rows, lane)                                                    \
+    scores_of_rows(rows, KEY_VECTORS, tile, lane, keys, dim, scale, s,        \
+                   meanwhile)
+    FOR_FEW_ROWS(tile, SCORES)
+#undef SCORES
 }
 
 static APART void scores_of_few_keys(const attn__tile *tile,
                                      const ELEM *const *keys, int64_t dim,
-                                     V (*sum)[KEY_VECTORS], fetch *meanwhile)
+                                     REAL scale, REAL *s, fetch *meanwhile)
 {
-    scores_of_vectors(1, tile, keys, dim, sum, meanwhile);
+#define SCORES(rows, lane)                                                    \
+    scores_of_rows(rows, 1, tile, lane, keys, dim, scale, s, meanwhile)
+    FOR_FEW_ROWS(tile, SCORES)
+#undef SCORES
 }
 
-/* slot->s = scale q k of a block, meanwhile fetching its values or, where lse
- * alone is wanted, the next block's keys. */
+/* Looks ahead while scores are formed, and while weights and values are. */
+static int64_t score_steps(const attn__problem *p, const attn__tile *tile,
+                           int64_t n)
+{
+    return attn__ceil_div(n, SCORE_KEYS) * (p->dim_qk / 4) *
+           attn__ceil_div(tile->n, 4);
+}
+
+static int64_t value_steps(const attn__problem *p, const attn__tile *tile,
+                           int64_t n)
+{
+    return attn__ceil_div(n, WEIGHT_KEYS) +
+           attn__ceil_div(n, VALUE_KEYS) *
+               attn__ceil_div(p->dim_v * attn__min_i64(tile->n, FEW_ROWS),
+                              VALUE_SUMS * LANES) *
+               attn__ceil_div(tile->n, FEW_ROWS);
+}
+
+/* slot->s = scale q k of some keys. */
 static void decode_scores(const attn__problem *p, const attn__slot *slot,
                           const attn__tile *tile, const key_rows *rows,
-                          const key_rows *next)
+                          fetch *meanwhile)
 {
-    const int64_t steps = attn__ceil_div(rows->n, SCORE_KEYS) * KEY_VECTORS *
-                          attn__ceil_div(p->dim_qk, LANES);
-    fetch meanwhile =
-        p->v.data ? fetch_rows(rows->v, rows->n, p->dim_v, steps)
-                  : fetch_rows(next->k, next->n, p->dim_qk, steps);
-
     for (int64_t j = 0; j < rows->n; j += SCORE_KEYS) {
-        const ptrdiff_t vectors =
-            rows->n - j <= LANES ? 1 : KEY_VECTORS; /* that hold keys */
+        const bool few = rows->n - j <= LANES;
+        REAL *s = (REAL *)slot->s + j * TILE_ROWS;
         const ELEM *k[SCORE_KEYS];
-        V sum[VECTOR_BYTES / sizeof(REAL)][KEY_VECTORS];
 
-        for (ptrdiff_t i = 0; i < vectors * LANES; i++)
+        for (ptrdiff_t i = 0; i < SCORE_KEYS; i++)
             k[i] = rows->k[attn__min_i64(j + i, rows->n - 1)];
-        (vectors == 1 ? scores_of_few_keys : scores_of_keys)(
-            tile, k, p->dim_qk, sum, &meanwhile);
-        for (ptrdiff_t i = 0; i < vectors; i++) {
-            REAL *s = (REAL *)slot->s + (j + i * LANES) * TILE_ROWS;
-            V square[VECTOR_BYTES / sizeof(REAL)];
-
-            for (ptrdiff_t r = 0; r < TILE_ROWS; r++)
-                square[r] = sum[r][i] * v_set1((REAL)p->scale);
-            v_transpose(square);
-            for (ptrdiff_t key = 0; key < LANES; key++)
-                v_store(s + key * TILE_ROWS, square[key]);
-        }
+        if (tile->n <= TILE_ROWS - 4) /* lanes without rows */
+            for (ptrdiff_t i = 0; i < SCORE_KEYS; i++)
+                v_store(s + i * TILE_ROWS, v_set1(0));
+        (few ? scores_of_few_keys : scores_of_keys)(
+            tile, k, p->dim_qk, (REAL)p->scale, s, meanwhile);
     }
+}
+
+/* softmax_weights where four lanes hold all rows: QUADS keys at a time. */
+static inline V weights_of_quads(REAL *s, int64_t n, V m, V sum)
+{
+    for (int64_t j = 0; j < n; j += QUADS) {
+        const REAL *at[QUADS];
+
+        for (ptrdiff_t i = 0; i < QUADS; i++)
+            at[i] = s + (j + i) * TILE_ROWS;
+        v_quads_store(s + j * TILE_ROWS, TILE_ROWS,
+                      v_exp_negative(v_quads(at, 0) - m));
+        for (ptrdiff_t i = 0; i < QUADS && j + i < n; i++)
+            sum = sum + v_quad_set(at[i]);
+    }
+    return sum;
+}
+
+/* Scores to weights, as softmax_block has it. */
+static void decode_weights(const attn__slot *slot, attn__tile *tile, int64_t n,
+                           fetch *meanwhile)
+{
+    const bool quads = QUADS > 1 && tile->n <= 4;
+    const V before = v_load(tile->m);
+    V m, sum = v_set1(0);
+
+    softmax_top(slot, tile, n);
+    m = softmax_base(quads ? v_quad_set(tile->m) : v_load(tile->m));
+    for (int64_t j = 0; j < n; j += WEIGHT_KEYS) {
+        const int64_t keys = attn__min_i64(WEIGHT_KEYS, n - j);
+        REAL *s = (REAL *)slot->s + j * TILE_ROWS;
+
+        sum = quads ? weights_of_quads(s, keys, m, sum)
+                    : softmax_weights(s, keys, m, sum);
+        fetch_step(meanwhile);
+    }
+    softmax_forward(tile, 0, before, m, sum);
 }
 
 /* acc = acc factor + sum_j s_j v_j for `rows` rows and `vectors` vectors of
@@ -254,10 +363,11 @@ values_update(const ptrdiff_t rows, const ptrdiff_t vectors,
     const REAL *weights = (const REAL *)slot->s + lane;
     const REAL_INT *seen = (const REAL_INT *)slot->seen + lane;
     const ptrdiff_t row = padded(dim);
-    V sum[FEW_ROWS][VALUE_VECTORS];
+    V sum[FEW_ROWS][VALUE_SUMS];
 
     UNROLL(4)
     for (ptrdiff_t r = 0; r < rows; r++)
+        UNROLL(16)
         for (ptrdiff_t i = 0; i < vectors; i++)
             sum[r][i] = v_set1(0);
     for (int64_t j0 = 0; j0 < keys->n; j0 += VALUE_KEYS) {
@@ -265,9 +375,9 @@ values_update(const ptrdiff_t rows, const ptrdiff_t vectors,
 
         fetch_step(meanwhile);
         for (int64_t j = j0; j < j1; j++) {
-            V value[VALUE_VECTORS];
+            V value[VALUE_SUMS];
 
-            UNROLL(4)
+            UNROLL(16)
             for (ptrdiff_t i = 0; i < vectors; i++)
                 value[i] = vectors > 1 || dim - c >= LANES
                                ? elems_load(keys->v[j] + c + i * LANES)
@@ -300,17 +410,21 @@ values_of_rows(const ptrdiff_t rows, const bool careful,
                const key_rows *keys, ptrdiff_t lane, int64_t dim,
                fetch *meanwhile)
 {
+    const ptrdiff_t vectors = VALUE_SUMS / rows;
     int64_t c = 0;
 
-    for (; c + VALUE_VECTORS * LANES <= dim; c += VALUE_VECTORS * LANES)
-        values_update(rows, VALUE_VECTORS, careful, slot, tile, keys, lane, c,
-                      dim, meanwhile);
+    for (; c + vectors * LANES <= dim; c += vectors * LANES)
+        values_update(rows, vectors, careful, slot, tile, keys, lane, c, dim,
+                      meanwhile);
+    for (; c + 2 * LANES <= dim; c += 2 * LANES)
+        values_update(rows, 2, careful, slot, tile, keys, lane, c, dim,
+                      meanwhile);
     for (; c < dim; c += LANES)
         values_update(rows, 1, careful, slot, tile, keys, lane, c, dim,
                       meanwhile);
 }
 
-/* All rows of a tile, meanwhile fetching the next block's keys. */
+/* All rows of a tile. */
 static APART void decode_values(const attn__slot *slot, const attn__tile *tile,
                                 const key_rows *keys, int64_t dim,
                                 fetch *meanwhile)
@@ -334,32 +448,46 @@ static APART void decode_values_careful(const attn__slot *slot,
 
 /* ------------------------------------------------------------------ blocks */
 
+/* What is read next: while scores are formed, the values of their keys, then
+ * the next block's keys; where lse alone is wanted, these from the start. */
+typedef struct ahead {
+    fetch values, keys;
+} ahead;
+
+static ahead ahead_of(const attn__problem *p, const attn__tile *tile,
+                      const key_rows *rows, const key_rows *next)
+{
+    const int64_t during_scores = score_steps(p, tile, rows->n);
+
+    if (!p->v.data)
+        return (ahead){fetch_rows(next->k, next->n, p->dim_qk, during_scores),
+                       fetch_rows(NULL, 0, 0, 1)};
+    return (ahead){fetch_rows(rows->v, rows->n, p->dim_v, during_scores),
+                   fetch_rows(next->k, next->n, p->dim_qk,
+                              value_steps(p, tile, rows->n))};
+}
+
 static void decode_block(const attn__problem *p, const attn__unit *u,
                          const attn__slot *slot, attn__tile *tile,
-                         const key_rows *rows, const key_rows *next,
-                         bool careful)
+                         const key_rows *rows, ahead *meanwhile, bool careful)
 {
-    fetch keys = fetch_rows(next->k, next->n, p->dim_qk,
-                            attn__ceil_div(rows->n, VALUE_KEYS) *
-                                attn__ceil_div(p->dim_v,
-                                               VALUE_VECTORS * LANES));
     const key_block block = {.j0 = rows->j0, .n = rows->n};
 
     if (mask_hides(p, tile, &block))
         return;
-    decode_scores(p, slot, tile, rows, next);
+    decode_scores(p, slot, tile, rows, &meanwhile->values);
     scores_from_products(
         p, slot, tile, &block,
         (score_request){ATTN_STAGE_BIASED, false, careful, careful});
-    softmax_block(slot, tile, block.n);
+    decode_weights(slot, tile, block.n, &meanwhile->keys);
     if (p->dropout_p > 0)
         apply_dropout(p, u, tile, &block, slot->s, TILE_ROWS);
     if (!p->v.data)
         return;
     if (careful)
-        decode_values_careful(slot, tile, rows, p->dim_v, &keys);
+        decode_values_careful(slot, tile, rows, p->dim_v, &meanwhile->keys);
     else
-        decode_values(slot, tile, rows, p->dim_v, &keys);
+        decode_values(slot, tile, rows, p->dim_v, &meanwhile->keys);
 }
 
 /* The part of a block that some row of the tile sees; see keys_clip. */
@@ -367,15 +495,9 @@ static key_rows rows_clip(const key_rows *rows, const attn__tile *tile)
 {
     const int64_t j0 = attn__max_i64(rows->j0, tile->any.lo);
     const int64_t j1 = attn__min_i64(rows->j0 + rows->n, tile->any.hi);
-    key_rows part;
 
-    part.j0 = j0;
-    part.n = j1 - j0;
-    for (int64_t j = 0; j < part.n; j++) {
-        part.k[j] = rows->k[j0 - rows->j0 + j];
-        part.v[j] = rows->v[j0 - rows->j0 + j];
-    }
-    return part;
+    return (key_rows){j0, j1 - j0, rows->k + (j0 - rows->j0),
+                      rows->v + (j0 - rows->j0)};
 }
 
 static void decode_start(const attn__problem *p, const attn__unit *u,
@@ -397,7 +519,9 @@ static void decode_sweep(const attn__problem *p, const attn__unit *u,
 {
     attn__interval any = {INT64_MAX, 0};
     int64_t end;
-    key_rows next;
+    block_rows places[2];
+    key_rows block, next;
+    size_t odd = 0;
 
     for (size_t t = t0; t < t1; t++) {
         decode_start(p, u, &slot->tiles[t]);
@@ -407,11 +531,16 @@ static void decode_sweep(const attn__problem *p, const attn__unit *u,
     end = attn__min_i64(any.hi, u->key1);
     next = rows_find(p, u, seq,
                      attn__max_i64(any.lo / ATTN__BLOCK_KEYS *
-                                       ATTN__BLOCK_KEYS, u->key0), end);
+                                       ATTN__BLOCK_KEYS, u->key0),
+                     end, &places[0]);
     while (next.n > 0) {
-        key_rows block = next;
+        ahead meanwhile;
 
-        next = rows_find(p, u, seq, block.j0 + ATTN__BLOCK_KEYS, end);
+        odd = 1 - odd;
+        block = next;
+        next = rows_find(p, u, seq, block.j0 + ATTN__BLOCK_KEYS, end,
+                         &places[odd]);
+        meanwhile = ahead_of(p, &slot->tiles[t0], &block, &next);
         rows_gather(&p->k, p->dim_qk, block.n, slot->k, block.k);
         if (p->v.data)
             rows_gather(&p->v, p->dim_v, block.n, slot->v, block.v);
@@ -419,7 +548,7 @@ static void decode_sweep(const attn__problem *p, const attn__unit *u,
             const key_rows part = rows_clip(&block, &slot->tiles[t]);
 
             if (part.n > 0)
-                decode_block(p, u, slot, &slot->tiles[t], &part, &next,
+                decode_block(p, u, slot, &slot->tiles[t], &part, &meanwhile,
                              careful);
         }
     }

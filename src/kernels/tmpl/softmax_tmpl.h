@@ -59,27 +59,29 @@ static void softmax_top(const attn__slot *slot, attn__tile *tile, int64_t n)
     }
 }
 
-/* Scores to weights e^(s - m') in place; l and factor brought forward from
- * what m was `before`. */
-static inline void softmax_sweep(const attn__slot *slot, attn__tile *tile,
-                                 int64_t n, const V *before)
+/* Scores of one vector of rows to weights e^(s - m) in place; returns `sum` and
+ * what n keys add to it. */
+static inline V softmax_weights(REAL *s, int64_t n, V m, V sum)
 {
-    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
-        REAL *s = (REAL *)slot->s + v * LANES;
-        REAL *l = (REAL *)tile->l + v * LANES;
-        const V m = softmax_base(v_load((REAL *)tile->m + v * LANES));
-        const V factor = v_exp_negative(before[v] - m);
-        V sum = v_set1(0);
+    for (int64_t j = 0; j < n; j++) {
+        const V weight = v_exp_negative(v_load(s + j * TILE_ROWS) - m);
 
-        for (int64_t j = 0; j < n; j++) {
-            const V weight = v_exp_negative(v_load(s + j * TILE_ROWS) - m);
-
-            v_store(s + j * TILE_ROWS, weight);
-            sum = sum + weight;
-        }
-        v_store(l, v_fma(v_load(l), factor, sum));
-        v_store((REAL *)tile->factor + v * LANES, factor);
+        v_store(s + j * TILE_ROWS, weight);
+        sum = sum + weight;
     }
+    return sum;
+}
+
+/* l and factor brought forward from what m was `before` to `m`, by a block
+ * whose weights have this sum. */
+static inline void softmax_forward(attn__tile *tile, ptrdiff_t vector,
+                                   V before, V m, V sum)
+{
+    REAL *l = (REAL *)tile->l + vector * LANES;
+    const V factor = v_exp_negative(before - m);
+
+    v_store(l, v_fma(v_load(l), factor, sum));
+    v_store((REAL *)tile->factor + vector * LANES, factor);
 }
 
 static inline void softmax_block(const attn__slot *slot, attn__tile *tile,
@@ -90,7 +92,13 @@ static inline void softmax_block(const attn__slot *slot, attn__tile *tile,
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++)
         before[v] = v_load((REAL *)tile->m + v * LANES);
     softmax_top(slot, tile, n);
-    softmax_sweep(slot, tile, n, before);
+    for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
+        const V m = softmax_base(v_load((REAL *)tile->m + v * LANES));
+
+        softmax_forward(tile, v, before[v], m,
+                        softmax_weights((REAL *)slot->s + v * LANES, n, m,
+                                        v_set1(0)));
+    }
 }
 
 static int64_t row_index(const attn__target *out, const attn__tile *tile,

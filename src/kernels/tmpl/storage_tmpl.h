@@ -57,6 +57,32 @@ static inline V elems_load_some(const ELEM *from, int64_t n)
 #endif
 }
 
+/* Quads of columns [c, c + 4) of QUADS rows. */
+static inline V elems_quads(const ELEM *const *rows, int64_t c)
+{
+#if STORAGE == STORAGE_BF16
+    return v_quads_of_bf16(rows, c);
+#elif STORAGE == STORAGE_F16
+    return v_quads_of_f16(rows, c);
+#else
+    return v_quads(rows, c);
+#endif
+}
+
+/* The same of n < 4 columns, then zeros; nothing behind them is read. */
+static inline V elems_quads_some(const ELEM *const *rows, int64_t c,
+                                 ptrdiff_t n)
+{
+    ELEM some[QUADS][4] = {{0}};
+    const ELEM *at[QUADS];
+
+    for (ptrdiff_t i = 0; i < QUADS; i++) {
+        memcpy(some[i], rows[i] + c, (size_t)n * sizeof *rows[i]);
+        at[i] = some[i];
+    }
+    return elems_quads(at, 0);
+}
+
 static inline ELEM elem_round(REAL x)
 {
 #if STORAGE == STORAGE_BF16
