@@ -255,7 +255,7 @@ scores_of_rows(const ptrdiff_t rows, const ptrdiff_t vectors,
             v_quads_store(s + i * QUADS * TILE_ROWS + lane, TILE_ROWS, sum[i]);
 }
 
-/* The same for all rows of a tile and SCORE_KEYS keys, or one vector of them. */
+/* The same for all rows of a tile, and SCORE_KEYS keys or one vector. */
 static APART void scores_of_keys(const attn__tile *tile,
                                  const ELEM *const *keys, int64_t dim,
                                  REAL scale, REAL *s, fetch *meanwhile)
