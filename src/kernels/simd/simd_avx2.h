@@ -52,6 +52,19 @@ static inline V v_loadu(const REAL *p)
     return OP(loadu)(p);
 }
 
+/* The first n < LANES, then zeros; nothing behind them is read. */
+#define V_LOADS_SOME 1
+static inline V v_load_some(const REAL *p, int64_t n)
+{
+#if REAL_BITS == 64
+    const VI lanes = {0, 1, 2, 3};
+#else
+    const VI lanes = {0, 1, 2, 3, 4, 5, 6, 7};
+#endif
+
+    return OP(maskload)(p, (__m256i)(lanes < (VI){0} + (REAL_INT)n));
+}
+
 static inline void v_storeu(REAL *p, V a)
 {
     OP(storeu)(p, a);

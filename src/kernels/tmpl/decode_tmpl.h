@@ -134,21 +134,6 @@ static inline void fetch_step(fetch *f)
             f(FEW_ROWS, lane);                                                \
     }
 
-/* column[k] = column c + k of LANES keys, a key a lane; n <= 4 columns. */
-static inline void keys_by_columns(const ELEM *const *keys, int64_t c,
-                                   const int64_t n, V *column)
-{
-    UNROLL(4)
-    for (ptrdiff_t i = 0; i < 4; i++) {
-        const ELEM *at[QUADS];
-
-        for (ptrdiff_t quad = 0; quad < QUADS; quad++)
-            at[quad] = keys[4 * quad + i];
-        column[i] = n == 4 ? elems_quads(at, c) : elems_quads_some(at, c, n);
-    }
-    v_quads_transpose(column);
-}
-
 /* Two forms of a product of columns [c, c + n), n <= 4. Keys in the lanes,
  * acc[r vectors + i] for row r and vector i of keys: the keys' fours are
  * transposed, and each column meets each row. */
@@ -161,7 +146,7 @@ scores_by_columns(const ptrdiff_t rows, const ptrdiff_t vectors,
     for (ptrdiff_t i = 0; i < vectors; i++) {
         V column[4];
 
-        keys_by_columns(keys + i * LANES, c, n, column);
+        elems_columns(keys + i * LANES, c, n, column);
         UNROLL(4)
         for (ptrdiff_t k = 0; k < 4; k++) {
             if (k >= n)
@@ -632,6 +617,18 @@ static void states_join(const attn__problem *p, const attn__unit *u,
 
 /* ------------------------------------------------------------------- kernel */
 
+/* Numbers to an output's row, rounded. */
+static void row_store(ELEM *to, ptrdiff_t step, const REAL *from, int64_t dim)
+{
+    int64_t c = 0;
+
+    if (step == 1)
+        for (; c + LANES <= dim; c += LANES)
+            elems_store(to + c, v_load(from + c));
+    for (; c < dim; c++)
+        to[c * step] = elem_round(from[c]);
+}
+
 /* o = acc (1 / l), as forward_finish has it. */
 static void decode_store(const attn__problem *p, const attn__unit *u,
                          const attn__sequence *seq, const attn__tile *tile)
@@ -640,15 +637,17 @@ static void decode_store(const attn__problem *p, const attn__unit *u,
     const REAL none = p->empty_rows == ATTN_EMPTY_NAN ? (REAL)NAN : 0;
 
     for (int64_t lane = 0; lane < tile->n; lane++) {
-        const REAL l = ((const REAL *)tile->l)[lane], share = 1 / l;
-        const REAL *acc = (const REAL *)tile->acc + lane * padded(p->dim_v);
+        const REAL l = ((const REAL *)tile->l)[lane];
+        const V share = v_set1(1 / l);
+        REAL *acc = (REAL *)tile->acc + lane * padded(p->dim_v);
         ELEM *row = (ELEM *)(void *)out->data + u->b * out->stride[0] +
                     tile->h[lane] * out->stride[1] +
                     (seq->q_start + tile->i[lane]) * out->stride[2];
 
-        for (int64_t c = 0; c < p->dim_v; c++)
-            row[c * out->stride[3]] =
-                elem_round(l == 0 ? none : acc[c] * share + 0);
+        for (int64_t c = 0; c < p->dim_v; c += LANES)
+            v_store(acc + c, l == 0 ? v_set1(none)
+                                    : v_load(acc + c) * share + v_set1(0));
+        row_store(row, out->stride[3], acc, p->dim_v);
     }
 }
 

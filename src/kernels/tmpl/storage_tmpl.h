@@ -83,6 +83,21 @@ static inline V elems_quads_some(const ELEM *const *rows, int64_t c,
     return elems_quads(at, 0);
 }
 
+/* column[k] = column c + k of LANES rows, a row a lane; n <= 4 columns. */
+static inline void elems_columns(const ELEM *const *rows, int64_t c,
+                                 const int64_t n, V *column)
+{
+    UNROLL(4)
+    for (ptrdiff_t i = 0; i < 4; i++) {
+        const ELEM *at[QUADS];
+
+        for (ptrdiff_t quad = 0; quad < QUADS; quad++)
+            at[quad] = rows[4 * quad + i];
+        column[i] = n == 4 ? elems_quads(at, c) : elems_quads_some(at, c, n);
+    }
+    v_quads_transpose(column);
+}
+
 static inline ELEM elem_round(REAL x)
 {
 #if STORAGE == STORAGE_BF16

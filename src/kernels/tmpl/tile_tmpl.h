@@ -67,14 +67,14 @@ static void tile_place(attn__tile *tile, const attn__problem *p,
     }
 }
 
-/* panel[c][lane] = element c of each lane's row of `view`; LANES x LANES
- * squares by transposition where columns are neighbours. */
+/* panel[c][lane] = element c of each lane's row of `view`, by fours where
+ * columns are neighbours. */
 static inline void tile_pack(REAL *panel, const attn__tile *tile,
                              const attn__view *view, int64_t b,
                              int64_t row_start, int64_t dim)
 {
     const int64_t step = view->stride[3];
-    const int64_t squares = step == 1 ? dim / LANES * LANES : 0;
+    const int64_t fours = step == 1 ? dim / 4 * 4 : 0;
 
     for (ptrdiff_t lane = 0; lane < TILE_ROWS; lane += LANES) {
         const ELEM *row[VECTOR_BYTES / sizeof(REAL)];
@@ -82,19 +82,15 @@ static inline void tile_pack(REAL *panel, const attn__tile *tile,
         for (ptrdiff_t i = 0; i < LANES; i++)
             row[i] = elem_at(view, b, tile->h[lane + i],
                              row_start + tile->i[lane + i]);
-        for (int64_t c = 0; c < squares; c += LANES) {
-            V square[VECTOR_BYTES / sizeof(REAL)];
+        for (int64_t c = 0; c < fours; c += 4) {
+            V column[4];
 
-            UNROLL(16)
-            for (ptrdiff_t i = 0; i < LANES; i++)
-                square[i] = elems_load(row[i] + c);
-            v_transpose(square);
-            UNROLL(16)
-            for (ptrdiff_t i = 0; i < LANES; i++)
-                v_store(panel + (c + i) * TILE_ROWS + lane, square[i]);
+            elems_columns(row, c, 4, column);
+            for (ptrdiff_t k = 0; k < 4; k++)
+                v_store(panel + (c + k) * TILE_ROWS + lane, column[k]);
         }
         for (ptrdiff_t i = 0; i < LANES; i++)
-            for (int64_t c = squares; c < dim; c++)
+            for (int64_t c = fours; c < dim; c++)
                 panel[c * TILE_ROWS + lane + i] = elem_load(row[i][c * step]);
     }
 }
