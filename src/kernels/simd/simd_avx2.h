@@ -71,12 +71,16 @@ static inline void v_storeu(REAL *p, V a)
 }
 
 #if REAL_BITS == 32
+/* One shuffle: each half to the upper half of its lane. */
 static inline V v_of_bf16(const uint16_t *p)
 {
+    const __m256i upper = _mm256_setr_epi8(
+        -1, -1, 0, 1, -1, -1, 2, 3, -1, -1, 4, 5, -1, -1, 6, 7,
+        -1, -1, 8, 9, -1, -1, 10, 11, -1, -1, 12, 13, -1, -1, 14, 15);
     const __m128i halves = _mm_loadu_si128((const __m128i_u *)p);
 
     return _mm256_castsi256_ps(
-        _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+        _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(halves), upper));
 }
 
 static inline V v_of_f16(const uint16_t *p)
@@ -249,23 +253,26 @@ static inline V v_quads(const REAL *const *p, int64_t c)
                                 _mm_loadu_ps(p[1] + c), 1);
 }
 
-static inline __m128i quads_of_halves(const uint16_t *const *p, int64_t c)
-{
-    return _mm_castpd_si128(
-        _mm_loadh_pd(_mm_castsi128_pd(
-                         _mm_loadl_epi64((const __m128i_u *)(p[0] + c))),
-                     (const double *)(const void *)(p[1] + c)));
-}
-
+/* Fours of halves into the low half of each quad, to the upper half of lanes. */
 static inline V v_quads_of_bf16(const uint16_t *const *p, int64_t c)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(
-        _mm256_cvtepu16_epi32(quads_of_halves(p, c)), 16));
+    int64_t four[2];
+    __m256i halves;
+
+    memcpy(&four[0], p[0] + c, sizeof four[0]);
+    memcpy(&four[1], p[1] + c, sizeof four[1]);
+    halves = _mm256_blend_epi32(_mm256_set1_epi64x(four[0]),
+                                _mm256_set1_epi64x(four[1]), 0xf0);
+    return _mm256_castsi256_ps(
+        _mm256_unpacklo_epi16(_mm256_setzero_si256(), halves));
 }
 
 static inline V v_quads_of_f16(const uint16_t *const *p, int64_t c)
 {
-    return _mm256_cvtph_ps(quads_of_halves(p, c));
+    const __m128d first = _mm_load_sd((const double *)(const void *)(p[0] + c));
+
+    return _mm256_cvtph_ps(_mm_castpd_si128(
+        _mm_loadh_pd(first, (const double *)(const void *)(p[1] + c))));
 }
 
 /* The four numbers at p, in every quad. */
