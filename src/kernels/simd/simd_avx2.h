@@ -253,7 +253,7 @@ static inline V v_quads(const REAL *const *p, int64_t c)
                                 _mm_loadu_ps(p[1] + c), 1);
 }
 
-/* Fours of halves into the low half of each quad, to the upper half of lanes. */
+/* Four halves at the foot of each quad, then to the upper half of its lanes. */
 static inline V v_quads_of_bf16(const uint16_t *const *p, int64_t c)
 {
     int64_t four[2];
@@ -269,10 +269,10 @@ static inline V v_quads_of_bf16(const uint16_t *const *p, int64_t c)
 
 static inline V v_quads_of_f16(const uint16_t *const *p, int64_t c)
 {
-    const __m128d first = _mm_load_sd((const double *)(const void *)(p[0] + c));
+    const __m128d low = _mm_load_sd((const double *)(const void *)(p[0] + c));
 
     return _mm256_cvtph_ps(_mm_castpd_si128(
-        _mm_loadh_pd(first, (const double *)(const void *)(p[1] + c))));
+        _mm_loadh_pd(low, (const double *)(const void *)(p[1] + c))));
 }
 
 /* The four numbers at p, in every quad. */
