@@ -178,10 +178,11 @@ static inline bool attn__tile_is_next(attn__arena *a, const attn__slot *slot,
     return false;
 }
 
-/* Forward, and weights (whose acc stays unused). */
-static inline void attn__forward_slot(attn__arena *a, attn__slot *slot,
-                                      attn__tile_shape t, size_t macro_rows,
-                                      size_t dim_qk, size_t dim_v)
+/* Tiles of q, and of acc_dim columns of o. */
+static inline void attn__output_slot(attn__arena *a, attn__slot *slot,
+                                     attn__tile_shape t, size_t macro_rows,
+                                     size_t dim_qk, size_t dim_v,
+                                     size_t acc_dim)
 {
     size_t before;
     attn__tile dummy;
@@ -193,9 +194,17 @@ static inline void attn__forward_slot(attn__arena *a, attn__slot *slot,
         attn__tile *tile = attn__tile_at(slot, i, &dummy);
 
         tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
-        tile->acc = attn__take(a, dim_v, t.tile_rows, t.real_size);
+        tile->acc = attn__take(a, acc_dim, t.tile_rows, t.real_size);
         attn__take_lanes(a, tile, t, dim_qk);
     }
+}
+
+/* Forward, and weights (whose acc stays unused). */
+static inline void attn__forward_slot(attn__arena *a, attn__slot *slot,
+                                      attn__tile_shape t, size_t macro_rows,
+                                      size_t dim_qk, size_t dim_v)
+{
+    attn__output_slot(a, slot, t, macro_rows, dim_qk, dim_v, dim_v);
 }
 
 /* Decode: acc is rows, and keys are copied only where their columns lie apart.
@@ -204,20 +213,8 @@ static inline void attn__decode_slot(attn__arena *a, attn__slot *slot,
                                      attn__tile_shape t, size_t macro_rows,
                                      size_t dim_qk, size_t dim_v)
 {
-    size_t before;
-    attn__tile dummy;
-
-    attn__take_blocks(a, slot, t, dim_qk, dim_v);
-    attn__take_tiles(a, slot, (macro_rows + t.tile_rows - 1) / t.tile_rows);
-    before = a->used;
-    for (size_t i = 0; attn__tile_is_next(a, slot, i, before); i++) {
-        attn__tile *tile = attn__tile_at(slot, i, &dummy);
-
-        tile->q = attn__take(a, dim_qk, t.tile_rows, t.real_size);
-        tile->acc = attn__take(a, attn__padded(dim_v, t.tile_rows),
-                               t.tile_rows, t.real_size);
-        attn__take_lanes(a, tile, t, dim_qk);
-    }
+    attn__output_slot(a, slot, t, macro_rows, dim_qk, dim_v,
+                      attn__padded(dim_v, t.tile_rows));
 }
 
 /* dq: tiles of q and d_o; dq, and what one group of keys adds to it. */
