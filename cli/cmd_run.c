@@ -13,7 +13,7 @@
 
 typedef struct run_options {
     const char *output;
-    bool grad, weights, half_square, json;
+    bool grad, weights, half_square, plan, json;
     cli_shown shown;
 } run_options;
 
@@ -55,6 +55,14 @@ static int set_show(void *target, const char *name, const char *value)
     return cli_shown_parse(name, value, &((run_options *)target)->shown);
 }
 
+static int set_plan(void *target, const char *name, const char *value)
+{
+    (void)name;
+    (void)value;
+    ((run_options *)target)->plan = true;
+    return CLI_GO;
+}
+
 static int set_json(void *target, const char *name, const char *value)
 {
     (void)name;
@@ -74,6 +82,7 @@ static const cli_option options[] = {
     {"grad", NULL, "also gradients, from do and dlse", set_grad},
     {"loss", "=half-square", "gradients of half the square of o, not from do",
      set_loss},
+    {"plan", NULL, "also the kernels taken and why, and the memory", set_plan},
     {"json", NULL, "the table as JSON", set_json},
 };
 
@@ -104,6 +113,9 @@ static int check_options(const run_options *r)
         return cli_fail(CLI_USAGE, "--show: needs --weights");
     if (r->shown.n > 0 && (r->output || r->json))
         return cli_fail(CLI_USAGE, "--show: prints, which %s replaces",
+                        r->output ? "-o" : "--json");
+    if (r->plan && (r->output || r->json))
+        return cli_fail(CLI_USAGE, "--plan: prints, which %s replaces",
                         r->output ? "-o" : "--json");
     return CLI_GO;
 }
@@ -161,6 +173,19 @@ static int write_output(const cli_problem *p, const run_options *r)
     return cli_fail(CLI_INPUT, "%s: %s", r->output, diag.message);
 }
 
+static int print_plan(const attn_desc *desc)
+{
+    char text[2048];
+    attn_plan plan;
+    attn_diag diag;
+
+    if (attn_plan_init(&plan, desc, &diag) != ATTN_OK)
+        return cli_refused(&diag);
+    attn_plan_describe(&plan, text, sizeof text);
+    printf("\n%s", text);
+    return CLI_GO;
+}
+
 static int report(cli_problem *p, const run_options *r)
 {
     const attn_array *tokens = tokens_to_print(p, r);
@@ -179,9 +204,9 @@ static int report(cli_problem *p, const run_options *r)
     if (r->output)
         return CLI_OK;
     cli_print_arrays(p->outputs, p->n_outputs);
-    if (!tokens)
-        return CLI_OK;
-    code = cli_print_attends(cli_output(p, "weights"), tokens, &r->shown);
+    code = r->plan ? print_plan(&p->desc) : CLI_GO;
+    if (code == CLI_GO && tokens)
+        code = cli_print_attends(cli_output(p, "weights"), tokens, &r->shown);
     return code == CLI_GO ? CLI_OK : code;
 }
 

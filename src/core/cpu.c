@@ -112,7 +112,7 @@ static void probe(void)
 
     facts.features = probe_features();
     probe_model(facts.model, sizeof facts.model);
-    facts.isa = best_level(facts.features);
+    facts.best = facts.isa = best_level(facts.features);
     if (limit != ATTN_ISA_BEST && limit < facts.isa)
         facts.isa = limit;
 }

@@ -16,7 +16,8 @@
 
 typedef struct attn__cpu {
     unsigned features; /* what the hardware and the system offer */
-    attn_isa isa;      /* the level after ATTN_ISA */
+    attn_isa best;     /* the level that they make up */
+    attn_isa isa;      /* and after ATTN_ISA */
     char model[64];
 } attn__cpu;
 

@@ -31,8 +31,8 @@ static void add(text *t, const char *format, ...)
     t->used += n > 0 ? (size_t)n : 0;
 }
 
-/* Why it is this level and not a better one: the caller's limit, the CPU (or
- * ATTN_ISA, which lowers the CPU facts themselves), or the build. */
+/* Why it is this level and not a better one: the caller's limit, the
+ * environment's, the CPU, or the problem. */
 static const char *reason(const attn__plan *plan, const attn__kernel_row *row)
 {
     const attn__cpu *cpu = attn__cpu_facts();
@@ -40,8 +40,10 @@ static const char *reason(const attn__plan *plan, const attn__kernel_row *row)
     if (plan->desc.isa_limit != ATTN_ISA_BEST &&
         plan->desc.isa_limit < cpu->isa)
         return "best below isa_limit";
-    return row->isa == cpu->isa ? "the level of this CPU"
-                                : "the best here that fits this problem";
+    if (row->isa < cpu->isa)
+        return "the best here that fits this problem";
+    return cpu->isa < cpu->best ? "best below ATTN_ISA"
+                                : "the level of this CPU";
 }
 
 /* How backward forms dq. */

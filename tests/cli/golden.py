@@ -183,6 +183,16 @@ def surroundings(attn, environment):
         yield f"info with ATTN_ISA={isa}", (
             done.returncode == 0 and machine["kernels"] and machine["cpu"] and
             machine["level"] == (isa or machine["level"]))
+    for words in (["self.npz"], ["layer.npz", "--heads=2"]):
+        done = subprocess.run([attn, "run", *words, "--plan"], check=False,
+                              capture_output=True, text=True,
+                              env={**environment, "ATTN_ISA": "scalar"})
+        yield f"run --plan of {words[0]} names kernel, reason, memory", (
+            done.returncode == 0 and
+            re.search(r"^kernel decode_f(64|32)_scalar: .*; "
+                      r"(best below ATTN_ISA|the level of this CPU)$.*"
+                      r"^workspace forward: \d+ bytes", done.stdout,
+                      re.MULTILINE | re.DOTALL))
     done = subprocess.run([attn, "info"], capture_output=True, text=True,
                           check=False, env=environment)
     yield "info lists every kernel", done.returncode == 0 and all(
