@@ -45,7 +45,10 @@ static void run_decode(const attn__plan *plan, attn__phase phase,
     const int64_t rows = phase.n_units;
 
     phase.make = make_decode_unit;
-    phase.segments = attn__segments(p->len_k);
+    /* A table of pages may have room for more keys than the plan, which no
+     * sequence has, and for whose states no memory was counted. */
+    phase.segments =
+        attn__segments(attn__min_i64(p->len_k, plan->desc.len_k));
     phase.n_units = rows * phase.segments;
     if (phase.segments > 1) {
         phase.states = exec->workspace;

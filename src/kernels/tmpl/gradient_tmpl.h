@@ -234,7 +234,7 @@ static void gradient_slopes(const attn__slot *slot, const attn__tile *tile,
 {
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
         const REAL *ds = (const REAL *)slot->ds + first + v * LANES;
-        const V from = distance_from(tile, block->j0, v);
+        const distance from = distance_from(tile, block->j0, v);
         V sum = v_set1(0);
 
         for (int64_t j = 0; j < block->n; j++)

@@ -89,27 +89,40 @@ static void score_add_bias(const attn__slot *slot, int64_t n)
         v_store(s + at, v_load(s + at) + v_load(bias + at));
 }
 
-/* p - j0 of each lane; and abs(p - j) for key j0 + j: exact up to 2^24 (2^53),
- * then rounded once. */
-static inline V distance_from(const attn__tile *tile, int64_t j0, ptrdiff_t v)
+/* p - j0 of each lane, high + low: both are exact below 2^44. */
+typedef struct distance {
+    V high, low;
+} distance;
+
+static inline distance distance_from(const attn__tile *tile, int64_t j0,
+                                     ptrdiff_t v)
 {
-    REAL from[VECTOR_BYTES / sizeof(REAL)]
+    REAL high[VECTOR_BYTES / sizeof(REAL)]
+        __attribute__((aligned(VECTOR_BYTES)));
+    REAL low[VECTOR_BYTES / sizeof(REAL)]
         __attribute__((aligned(VECTOR_BYTES)));
 
-    for (ptrdiff_t lane = 0; lane < LANES; lane++)
-        from[lane] = (REAL)(tile->p[v * LANES + lane] - j0);
-    return v_load(from);
+    for (ptrdiff_t lane = 0; lane < LANES; lane++) {
+        const int64_t from = tile->p[v * LANES + lane] - j0;
+
+        low[lane] = (REAL)(from % (1 << 20));
+        high[lane] = (REAL)(from - from % (1 << 20));
+    }
+    return (distance){v_load(high), v_load(low)};
 }
 
-static inline V key_distance(V from, int64_t j)
+/* abs(p - j) for key j0 + j, rounded once: where the block begins, which other
+ * rows decide, does not show. */
+static inline V key_distance(distance from, int64_t j)
 {
-    return v_abs(from - v_set1((REAL)j));
+    return v_abs(from.high + (from.low - v_set1((REAL)j)));
 }
 
 static void score_add_alibi(const attn__slot *slot, const attn__tile *tile,
                             const key_block *block)
 {
-    V from[TILE_VECTORS], slope[TILE_VECTORS];
+    distance from[TILE_VECTORS];
+    V slope[TILE_VECTORS];
     REAL *s = slot->s;
 
     for (ptrdiff_t v = 0; v < TILE_VECTORS; v++) {
