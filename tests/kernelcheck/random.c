@@ -338,12 +338,14 @@ static void make_q(problem *p, rng *r, pattern how)
         (int64_t[]){d->batch, d->heads_q, d->len_q, d->dim_qk}, how);
 }
 
-/* Each batch entry's pages are its own, in random order. */
+/* Each batch entry's pages are its own, in random order; a table may have room
+ * for more than the plan. */
 static void make_pages(problem *p, rng *r, pattern how)
 {
     const attn_desc *d = &p->desc;
     const int64_t page_size = 1 + rng_below(r, 70);
-    const int64_t columns = (d->len_k + page_size - 1) / page_size;
+    const int64_t spare = rng_one_in(r, 8) ? rng_below(r, 40) : 0;
+    const int64_t columns = (d->len_k + page_size - 1) / page_size + spare;
     const int64_t pages = d->batch * columns + 1;
     attn_tensor table = make_tensor(p, r, ATTN_I32, 2,
                                     (int64_t[]){d->batch, columns});
