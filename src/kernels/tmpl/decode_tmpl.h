@@ -63,7 +63,6 @@ static key_rows rows_clip(const key_rows *rows, const attn__tile *tile)
 {
     const int64_t j0 = attn__max_i64(rows->j0, tile->any.lo);
     const int64_t j1 = attn__min_i64(rows->j0 + rows->n, tile->any.hi);
-
     const int64_t skip = j0 < j1 ? j0 - rows->j0 : 0; /* nothing seen: any j0 */
 
     return (key_rows){j0, j1 - j0, rows->k + skip, rows->v + skip};
