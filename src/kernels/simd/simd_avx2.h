@@ -281,20 +281,7 @@ static inline V v_quad_set(const REAL *p)
     return _mm256_broadcast_ps((const __m128 *)(const void *)p);
 }
 
-/* Lane i < 4 of each quad in all its lanes. */
-static inline V v_quad_spread(V a, int i)
-{
-    switch (i) {
-    case 0:
-        return _mm256_permute_ps(a, 0x00);
-    case 1:
-        return _mm256_permute_ps(a, 0x55);
-    case 2:
-        return _mm256_permute_ps(a, 0xaa);
-    default:
-        return _mm256_permute_ps(a, 0xff);
-    }
-}
+#define PERMUTE_QUADS _mm256_permute_ps
 
 /* Quad i to p + i step. */
 static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
@@ -313,19 +300,7 @@ static inline V v_quad_set(const REAL *p)
     return v_loadu(p);
 }
 
-static inline V v_quad_spread(V a, int i)
-{
-    switch (i) {
-    case 0:
-        return _mm256_permute4x64_pd(a, 0x00);
-    case 1:
-        return _mm256_permute4x64_pd(a, 0x55);
-    case 2:
-        return _mm256_permute4x64_pd(a, 0xaa);
-    default:
-        return _mm256_permute4x64_pd(a, 0xff);
-    }
-}
+#define PERMUTE_QUADS _mm256_permute4x64_pd
 
 static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
 {
@@ -333,5 +308,20 @@ static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
     v_storeu(p, a);
 }
 #endif
+
+/* Lane i < 4 of each quad in all its lanes. */
+static inline V v_quad_spread(V a, int i)
+{
+    switch (i) {
+    case 0:
+        return PERMUTE_QUADS(a, 0x00);
+    case 1:
+        return PERMUTE_QUADS(a, 0x55);
+    case 2:
+        return PERMUTE_QUADS(a, 0xaa);
+    default:
+        return PERMUTE_QUADS(a, 0xff);
+    }
+}
 
 #endif

@@ -313,20 +313,7 @@ static inline V v_quad_set(const REAL *p)
     return _mm512_broadcast_f32x4(_mm_loadu_ps(p));
 }
 
-/* Lane i < 4 of each quad in all its lanes. */
-static inline V v_quad_spread(V a, int i)
-{
-    switch (i) {
-    case 0:
-        return _mm512_permute_ps(a, 0x00);
-    case 1:
-        return _mm512_permute_ps(a, 0x55);
-    case 2:
-        return _mm512_permute_ps(a, 0xaa);
-    default:
-        return _mm512_permute_ps(a, 0xff);
-    }
-}
+#define PERMUTE_QUADS _mm512_permute_ps
 
 /* Quad i to p + i step. */
 static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
@@ -349,19 +336,7 @@ static inline V v_quad_set(const REAL *p)
     return _mm512_broadcast_f64x4(_mm256_loadu_pd(p));
 }
 
-static inline V v_quad_spread(V a, int i)
-{
-    switch (i) {
-    case 0:
-        return _mm512_permutex_pd(a, 0x00);
-    case 1:
-        return _mm512_permutex_pd(a, 0x55);
-    case 2:
-        return _mm512_permutex_pd(a, 0xaa);
-    default:
-        return _mm512_permutex_pd(a, 0xff);
-    }
-}
+#define PERMUTE_QUADS _mm512_permutex_pd
 
 static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
 {
@@ -369,5 +344,20 @@ static inline void v_quads_store(REAL *p, ptrdiff_t step, V a)
     _mm256_storeu_pd(p + step, _mm512_extractf64x4_pd(a, 1));
 }
 #endif
+
+/* Lane i < 4 of each quad in all its lanes. */
+static inline V v_quad_spread(V a, int i)
+{
+    switch (i) {
+    case 0:
+        return PERMUTE_QUADS(a, 0x00);
+    case 1:
+        return PERMUTE_QUADS(a, 0x55);
+    case 2:
+        return PERMUTE_QUADS(a, 0xaa);
+    default:
+        return PERMUTE_QUADS(a, 0xff);
+    }
+}
 
 #endif

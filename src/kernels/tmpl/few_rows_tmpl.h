@@ -223,8 +223,10 @@ scores_of_rows(const ptrdiff_t rows, const ptrdiff_t vectors,
             ADD(4);
             fetch_step(meanwhile);
         }
-        if (c < end)
+        if (c < end) {
             ADD(end - c);
+            fetch_step(meanwhile);
+        }
 #undef ADD
         c = end;
         UNROLL(8)
@@ -267,7 +269,7 @@ static APART void scores_of_few_keys(const attn__tile *tile,
 static int64_t score_steps(const attn__problem *p, const attn__tile *tile,
                            int64_t n)
 {
-    return attn__ceil_div(n, SCORE_KEYS) * (p->dim_qk / 4) *
+    return attn__ceil_div(n, SCORE_KEYS) * attn__ceil_div(p->dim_qk, 4) *
            attn__ceil_div(tile->n, 4);
 }
 
